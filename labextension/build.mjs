@@ -1,5 +1,5 @@
-// Has @jupyter/builder make the prebuilt extension of what Vite has made, and adds what the builder
-// leaves out.
+// Builds the prebuilt JupyterLab extension from Vite's output with @jupyter/builder, and adds the
+// files that the builder omits.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,8 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 const { jupyterlab } = read('package.json');
 const output = path.join(here, jupyterlab.outputDir);
 
-// Which packages JupyterLab shares with its extensions, says a package that belongs to the builder.
+// `@jupyterlab/core-meta`, a dependency of the builder, lists the packages that JupyterLab shares
+// with its extensions.
 const builder = createRequire(import.meta.url).resolve('@jupyter/builder/package.json');
 const core = createRequire(builder).resolve('@jupyterlab/core-meta/core.package.json');
 const build = path.join(path.dirname(builder), 'lib/build-labextension.js');
@@ -19,8 +20,8 @@ execFileSync(process.execPath, [build, '--core-package-file', core, here], {
   cwd: here,
 });
 
-// JupyterLab shows these under Help, Licenses. The builder sees one package in what Vite has put
-// together.
+// JupyterLab shows these licenses under Help, Licenses. The builder cannot list them, because it
+// sees Vite's bundle as one package.
 const packages = read('dist/licenses.json').map((one) => ({
   name: one.name,
   versionInfo: one.version,
@@ -29,8 +30,9 @@ const packages = read('dist/licenses.json').map((one) => ({
 }));
 write('static/third-party-licenses.json', { packages });
 
-// JupyterLab shows these instructions to uninstall the Python package, whose name differs from the
-// extension's. Write this file last: the build uses it to decide whether it is up to date.
+// JupyterLab shows these instructions for uninstalling the Python package, whose name differs from
+// the extension's. This file is written last, because the build uses it to decide whether the
+// extension is up to date.
 const packageName = /^\[project\]\nname = "(.+)"$/m.exec(
   readFileSync(path.join(here, '../pyproject.toml'), 'utf8'),
 )[1];

@@ -1,11 +1,12 @@
-// What @jupyter/builder adds to its own configuration.
+// The changes to the rspack configuration of @jupyter/builder.
 module.exports = {
   optimization: {
-    // The names of files tell what is in them.
+    // Files are named after their content.
     chunkIds: 'named',
-    // By default they depend on the folder of the build, and two builds of a commit have to be the same.
+    // The default IDs depend on the build folder, but all builds of a commit must be identical.
     moduleIds: 'natural',
-    // What several parts share is loaded once, however small it is: by default it would be copied into each of them.
+    // Modules that several chunks share are loaded once. By default, small ones are copied into each
+    // chunk.
     splitChunks: { chunks: 'async', minSize: 0 },
   },
 };

@@ -9,12 +9,12 @@ const settings = Object.entries(schema.properties).map(([name, setting]) => [
   setting.default,
 ]);
 
-// Makes plain modules of the TypeScript and the style sheets of this package and of the view.
-// build.mjs has an extension made of them.
+// Vite bundles the TypeScript and the style sheets of this package and of the views into plain
+// modules. Then build.mjs builds the JupyterLab extension from them.
 export default defineConfig({
-  // The schema alone says what holds where nothing was set; all of it would be too much to load.
+  // The extension needs only the defaults of the schema, which is too large to bundle.
   define: { SETTINGS_DEFAULTS: JSON.stringify(Object.fromEntries(settings)) },
-  // The limit guards against a test that hangs, and not against a busy machine.
+  // The time limits are meant for a test that hangs, not for a busy machine.
   test: {
     include: ['src/**/*.test.ts'],
     isolate: false,
@@ -32,10 +32,10 @@ export default defineConfig({
     target: 'es2022',
     minify: false,
     cssMinify: true,
-    // build.mjs hands it on.
+    // build.mjs passes the licenses on to JupyterLab.
     license: { fileName: 'licenses.json' },
     rolldownOptions: {
-      // JupyterLab brings these.
+      // JupyterLab provides these packages.
       external: /^@(jupyterlab|lumino)\//,
       output: { chunkFileNames: '[name].js' },
     },

@@ -10,18 +10,18 @@ export default defineConfig({
     isolate: false,
     restoreMocks: true,
     setupFiles: ['src/testing/each-file.ts'],
-    // This guards against a test that hangs, and not against a busy machine.
+    // The time limits are meant for a test that hangs, not for a busy machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },
-  // Relative addresses, so that the page works under any prefix of a proxy.
+  // Relative URLs make the page work under any prefix of a proxy.
   base: './',
   build: {
     outDir: fileURLToPath(new URL('dist', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
-    // What the packages inside ask to be told of them.
+    // The licenses of the bundled packages, which require that their texts are included.
     license: { fileName: 'licenses.md' },
     modulePreload: { polyfill: false },
   },

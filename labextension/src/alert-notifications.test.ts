@@ -54,7 +54,7 @@ beforeEach(() => {
   end = notifyOfAlerts({ store, subscribe } as unknown as Feed, trans as never);
 });
 
-it('shows each alert once, as long as it fires', () => {
+it('alert is shown once while it fires', () => {
   tell(HOT);
   tell({ ...HOT, text: 'Temperature 88 °C' });
   expect(shown()).toEqual([['GPU 0: hot: Temperature 87 °C', 'error', { autoClose: false }]]);
@@ -66,21 +66,21 @@ it('shows each alert once, as long as it fires', () => {
   expect(shown()).toHaveLength(1);
 });
 
-it('does not show again what was closed', () => {
+it('closed notification is not shown again', () => {
   tell(HOT);
   page.notifications.clear();
   tell(HOT);
   expect(shown()).toEqual([]);
 });
 
-it('is silent while a rule is silenced', () => {
+it('silenced rule shows no notification', () => {
   tell({ ...HOT, silenced: true });
   expect(shown()).toEqual([]);
   tell(HOT);
   expect(shown()).toHaveLength(1);
 });
 
-it('asks for no samples, and takes its notifications along', () => {
+it('subscription requests no samples, dismisses notifications at end', () => {
   expect(update).toHaveBeenCalledWith({ active: false });
   tell(HOT);
   end();

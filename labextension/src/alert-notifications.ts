@@ -3,16 +3,22 @@ import { describeFiring, firingKey } from '@gpumon/page/firing-alert';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-/** A notice closes after this time; alerts stay while they fire. */
+/**
+ * The time until a notification of severity `notice` closes. Warnings and critical alerts stay open
+ * while they fire.
+ */
 const NOTICE_MS = 10_000;
 const TYPES = { critical: 'error', warning: 'warning', notice: 'info' } as const;
 
 /**
- * Shows one notification for each alert of a rule while it fires and is not silenced. It requests
- * no samples. Returns a function that ends it.
+ * Shows a notification for each alert of a rule that fires and is not silenced. It requests no
+ * samples. Returns a function that removes the notifications.
  */
 export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void {
-  /** The IDs of notifications, by alert. A closed one is kept, so that it does not return. */
+  /**
+   * The notification IDs by alert. The ID of a closed notification is kept, so that the
+   * notification does not reappear.
+   */
   const shown = new Map<string, string>();
   const update = (): void => {
     const firing = new Map(feed.store.firing.map((alert) => [firingKey(alert), alert]));

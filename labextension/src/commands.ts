@@ -25,15 +25,17 @@ export interface CommandsOptions {
   launcher: ILauncher | null;
   translator: ITranslator | null;
   trans: TranslationBundle;
-  /** Whether the palette has a command for each panel itself, as Notebook 7 does. */
+  /**
+   * Whether the palette already lists a command for each panel, which is the case in Notebook 7.
+   */
   palettePanels: boolean;
 }
 
-/** Adds the commands to the palette, and to the launcher the panel and the fleet. */
+/** Adds the commands to the palette, and the panel and the fleet to the launcher. */
 export function addCommands(options: CommandsOptions): void {
   const { app, connection, panel, tabs, palette, launcher, translator, trans } = options;
   const { commands, shell } = app;
-  // JupyterLab's own groups have its own names.
+  // JupyterLab already translates the names of these two groups.
   const lab = (translator ?? nullTranslator).load('jupyterlab');
   const [view, help] = [lab.__('View'), lab.__('Help')];
   const add = (

@@ -1,4 +1,4 @@
-/** Adds the GPU panel to JupyterLab and Notebook 7, and to notebooks the GPU use of their cells. */
+/** Adds the GPU panel to JupyterLab and Notebook 7, and the GPU use of cells to notebooks. */
 
 import {
   ILabShell,
@@ -22,10 +22,11 @@ import { GpuPanel } from './views/panel';
 import { Tabs } from './views/tabs';
 
 const PLUGIN_ID = 'gpumon:plugin';
-/** After the running kernels, before the table of contents. */
+/** The panel's position in the sidebar: after the running kernels, before the table of contents. */
 const RANK = 250;
 
-// Notebook 7 has no layout restorer, and a custom JupyterLab may lack any of the others.
+// All of these are optional: Notebook 7 has no layout restorer, and a custom JupyterLab may lack
+// any of the others.
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
   // JupyterLab's own descriptions of plugins are not translated either.
@@ -107,7 +108,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   },
 };
 
-/** Adds the kernels with GPU memory to the running items, as soon as a kernel runs. */
+/** Adds the kernels that use GPU memory to the running items, as soon as a kernel runs. */
 function listGpuMemory(
   parts: Pick<InNotebooksOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,
   running: IRunningSessionManagers,
@@ -126,8 +127,8 @@ function listGpuMemory(
 }
 
 /**
- * Loads the features of notebooks with the first notebook. Returns a function that applies settings
- * to them.
+ * Loads the notebook features when the first notebook opens. Returns a function that applies
+ * settings to the features.
  */
 function followNotebooks(options: InNotebooksOptions): (settings: Settings) => void {
   let chosen: Settings | null = null;
@@ -159,7 +160,7 @@ function followNotebooks(options: InNotebooksOptions): (settings: Settings) => v
   };
 }
 
-/** Returns a function that makes something once and returns it to all callers. */
+/** Returns a function that calls `make` once and returns the same promise to all callers. */
 function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => (made ??= make());

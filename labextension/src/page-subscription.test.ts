@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 
 import { PageSubscription } from './page-subscription';
 
-/** What the subscription asks for. */
+/** The latest options of the subscription. */
 const asked = { active: true, traces: false };
 const unsubscribe = vi.fn();
 const feed = {
@@ -19,7 +19,7 @@ function hide(hidden: boolean): void {
   document.dispatchEvent(new Event('visibilitychange'));
 }
 
-it('is active while the page is visible, and while something is measured', () => {
+it('subscription is active while visible or measuring', () => {
   const subscription = new PageSubscription(feed, () => undefined);
   expect(asked.active).toBe(true);
   hide(true);
@@ -38,7 +38,7 @@ it('is active while the page is visible, and while something is measured', () =>
   expect(asked.active).toBe(true);
 });
 
-it('starts inactive on a hidden page', () => {
+it('subscription starts inactive on a hidden page', () => {
   hide(true);
   new PageSubscription(feed, () => undefined);
   expect(asked.active).toBe(false);

@@ -1,8 +1,8 @@
-/** A subscription to a feed that is inactive while the page is hidden. */
+/** Feed subscriptions that are inactive while the page is hidden. */
 
 import type { Feed, FeedListener, Subscription } from '@gpumon/page/feed';
 
-/** Activates itself whenever the page is visible. */
+/** A subscription that is active while the page is visible or a measurement runs. */
 export class PageSubscription {
   private readonly subscription: Subscription;
   private measuring = false;
@@ -14,8 +14,8 @@ export class PageSubscription {
   }
 
   /**
-   * What goes on has to be measured, whether it is seen or not, at least so often and with what the
-   * driver records in between; `null` ends that.
+   * Starts a measurement that continues on a hidden page, with this maximum sample interval and the
+   * driver's traces between samples. `null` stops the measurement.
    */
   measure(interval_ms: number | null): void {
     this.measuring = interval_ms !== null;

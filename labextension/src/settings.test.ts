@@ -6,7 +6,7 @@ import { expect, it, vi } from 'vitest';
 import schema from '../schema/plugin.json';
 import { followSettings } from './settings';
 
-it('the defaults of the schema hold where settings cannot be read', async () => {
+it('defaults apply if settings cannot be read', async () => {
   const apply = vi.fn();
   await followSettings(null, 'gpumon:plugin', apply);
   const entries = Object.entries(schema.properties);

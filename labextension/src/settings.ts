@@ -1,4 +1,4 @@
-/** The settings of `schema/plugin.json`. */
+/** The settings that `schema/plugin.json` defines. */
 
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
@@ -9,24 +9,27 @@ export interface Settings {
   memoryWarnings: boolean;
   alertNotifications: boolean;
   accelerators: boolean;
-  /** Seconds between two samples in the panel and in charts. */
+  /** The seconds between two samples in the panel and in charts. */
   interval: number;
-  /** Minutes that charts show at first. */
+  /** The time range that charts show at first, in minutes. */
   spanMinutes: number;
-  /** The charts that a dashboard shows at first, by name or id; none for the usual ones. */
+  /**
+   * The names or IDs of the charts that a dashboard shows at first. If the list is empty, it shows
+   * the default charts.
+   */
   charts: readonly string[];
   memoryUnit: 'GiB' | 'GB';
   temperatureUnit: '°C' | '°F';
-  /** A GPU whose memory will be full within so many minutes is worth a warning. */
+  /** The maximum number of minutes until a GPU's memory is full for a warning to be shown. */
   warnMinutes: number;
 }
 
-/** The defaults of the schema, put here by the build. */
+/** The defaults of the schema, which the build inserts. */
 declare const SETTINGS_DEFAULTS: Settings;
 
 /**
- * Hands on the settings, now and whenever they change. Where they cannot be read, the defaults
- * hold.
+ * Calls `apply` with the settings at once and after each change. If the settings cannot be read,
+ * the defaults are used.
  */
 export async function followSettings(
   registry: ISettingRegistry | null,
@@ -36,7 +39,7 @@ export async function followSettings(
   try {
     const settings = await registry?.load(plugin);
     const update = (): void => {
-      // The schema has seen to the types, and to the limits.
+      // JupyterLab has validated the types and limits against the schema.
       apply({ ...SETTINGS_DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
     };
     settings?.changed.connect(update);

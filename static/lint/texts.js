@@ -1,15 +1,16 @@
 /**
- * Rules for texts that people read: all of them go through `trans`, so that they can be translated.
+ * Lint rules for texts that users read. All of them must go through `trans`, so that they can be
+ * translated.
  */
 
-/** Calls of `trans`, of `this.trans`, and of `lab`, which has JupyterLab's own texts. */
+/** Calls of `trans`, of `this.trans`, and of `lab`, which contains JupyterLab's own texts. */
 const TRANS =
   'CallExpression:matches([callee.object.name=/^(trans|lab)$/],' +
   '[callee.object.property.name="trans"])';
 
 /**
- * Two words, one word with a capital letter, or a word behind a value. Classes and units are none
- * of these.
+ * Selectors of text: two words, one capitalized word, or a word after a value. CSS classes and
+ * units do not match.
  */
 const WORDS = [
   'Literal[value=/^(?!(?:sudo )?gpumon|pip ).*[a-z],? [a-z]/i]',
@@ -23,10 +24,10 @@ const WORDS = [
   )
   .join();
 
-/** A text between tags, without going through `trans`. */
+/** Text between tags that does not go through `trans`. */
 const IN_MARKUP = 'JSXText[value=/[a-z]{2,}/i]';
 
-/** A rule that forbids what a selector finds. */
+/** Returns a rule that forbids the nodes that a selector matches. */
 function forbid(selector, message) {
   return { create: (context) => ({ [selector]: (node) => context.report({ node, message }) }) };
 }

@@ -1,4 +1,4 @@
-/** What others may use to tell a notebook what it and its cells take. */
+/** The exports with which JupyterLab shows the GPU cost of notebooks and their cells. */
 
 export { cellCost, isWorthShowing } from './model/cell-cost';
 export { costOf, record } from './model/cell-record';

@@ -1,4 +1,4 @@
-/** What others may use of the view. */
+/** The views' public interface for embedding applications. */
 
 export { Feed } from './model/feed';
 export { mountDashboard } from './view/dashboard/index';

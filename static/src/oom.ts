@@ -1,4 +1,4 @@
-/** What others may use to say that GPU memory has run out. */
+/** The exports for notes about out-of-memory errors. */
 
 export { oomErrorOf } from './model/oom-error';
 export type { KernelError, OomError } from './model/oom-error';

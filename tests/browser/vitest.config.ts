@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts'],
     globalSetup: ['src/prerequisites.ts'],
-    // A browser and a Jupyter server at a time are enough for two cores, and files share them.
+    // One browser and one Jupyter server at a time are enough for two cores. All files share them.
     fileParallelism: false,
     isolate: false,
     ...patiently,

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { patiently } from './src/patience.ts';
 
-// The page alone, in a second browser.
+// Tests of the standalone page in Firefox.
 export default defineConfig({
   test: {
     include: ['firefox/**/*.test.ts'],

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { patiently } from './src/patience.ts';
 
-// In an environment of its own, which has JupyterHub.
+// Tests in a separate environment that contains JupyterHub.
 export default defineConfig({
   test: {
     include: ['hub/**/*.test.ts'],

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { patiently } from './src/patience.ts';
 
-// Against a real GPU, by hand: no machine that tests every change has one.
+// Tests with a real GPU that are started manually, because no CI machine has a GPU.
 export default defineConfig({
   test: {
     include: ['real-gpu/**/*.real.ts'],

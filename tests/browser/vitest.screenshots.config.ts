@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 import { patiently } from './src/patience.ts';
 
-// Pictures are taken with the means of the tests: a real server, and a wait until what should be
-// seen is there.
+// Screenshots are taken with the tests' fixtures: a real server, and a wait until the content is
+// displayed.
 export default defineConfig({
   test: {
     include: ['screenshots/**/*.shot.ts'],

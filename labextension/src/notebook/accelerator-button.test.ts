@@ -29,7 +29,7 @@ const OFF = { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: false
 let status: string;
 let changed: () => void;
 
-/** The button of a notebook whose kernel is in this state. */
+/** Returns the button of a notebook whose kernel is in this state. */
 function make(first: string): HTMLButtonElement {
   const kernel = {
     get status() {
@@ -71,8 +71,8 @@ beforeEach(() => {
   });
 });
 
-describe('the question', () => {
-  it('waits until the kernel has nothing to do, and is asked once for each of its starts', async () => {
+describe('accelerator query', () => {
+  it('idle kernel is queried once per start', async () => {
     const button = make('busy');
     expect(findAccelerators).not.toHaveBeenCalled();
     expect(button.hidden).toBe(true);
@@ -88,8 +88,8 @@ describe('the question', () => {
   });
 });
 
-describe('a press', () => {
-  it('loads once, however often it is done', async () => {
+describe('accelerator button', () => {
+  it('repeated clicks load accelerators once', async () => {
     const button = make('idle');
     await vi.waitFor(() => expect(button.textContent).toBe('Accelerate'));
     button.click();
@@ -99,14 +99,14 @@ describe('a press', () => {
     expect(button.getAttribute('aria-pressed')).toBe('true');
   });
 
-  it('leaves a busy kernel alone', () => {
+  it('busy kernel is left alone', () => {
     const button = make('busy');
     button.click();
     expect(Notification.info).toHaveBeenCalledTimes(1);
     expect(findAccelerators).not.toHaveBeenCalled();
   });
 
-  it('asks before a restart, and leaves the kernel as it is where the answer is no', async () => {
+  it('declined restart leaves kernel running', async () => {
     vi.mocked(findAccelerators).mockResolvedValue([{ ...OFF, isLate: true }]);
     const button = make('idle');
     button.click();

@@ -12,7 +12,7 @@ import type { LabNotebooks } from './notebooks';
 /** A toolbar button that makes a notebook's kernel run pandas and scikit-learn on the GPU. */
 export class AcceleratorButton extends Widget {
   private readonly button = document.createElement('button');
-  /** Whether the kernel has been asked since it started. */
+  /** Whether the kernel was queried since it started. */
   private isQueried = false;
   private isLoading = false;
   /** Whether a click is still being handled. */
@@ -58,7 +58,7 @@ export class AcceleratorButton extends Widget {
     this.onStatus();
   };
 
-  /** Asks the kernel once after each start, when it is idle. */
+  /** Queries the kernel once after each start, when the kernel is idle. */
   private readonly onStatus = (): void => {
     const status = this.kernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
@@ -70,7 +70,10 @@ export class AcceleratorButton extends Widget {
     }
   };
 
-  /** Shows and returns the accelerators of the kernel; an empty list if it ends meanwhile. */
+  /**
+   * Shows and returns the accelerators of the kernel. Returns an empty list if the kernel ends
+   * meanwhile.
+   */
   private async queryKernel(): Promise<Accelerator[]> {
     const { kernel } = this;
     const found = kernel === null ? [] : await findAccelerators(kernel).catch(() => null);
@@ -105,7 +108,7 @@ export class AcceleratorButton extends Widget {
       Notification.info(message, { autoClose: 5000 });
       return;
     }
-    // A cell may have loaded accelerators, or imported a library, since the kernel was asked.
+    // Since the last query, a cell may have loaded accelerators or imported a library.
     const found = await this.queryKernel();
     const late = found.filter(({ isLate }) => isLate);
     if (found.length === 0) {
@@ -148,7 +151,7 @@ export class AcceleratorButton extends Widget {
     this.isLoading = true;
     this.isQueried = true;
     this.showState(accelerators);
-    // A kernel that ends meanwhile is asked again when it has started.
+    // If the kernel ends meanwhile, it is queried again after it has started.
     const loaded = await loadAccelerators(kernel, accelerators).catch(() => null);
     this.isLoading = false;
     this.showState(loaded?.accelerators ?? []);
@@ -159,7 +162,7 @@ export class AcceleratorButton extends Widget {
   }
 }
 
-/** Returns the names of the accelerators, and of their libraries. */
+/** Returns the names of the accelerators and of their libraries. */
 function describe(accelerators: readonly Accelerator[]): [string, string] {
   return [
     accelerators.map(({ name }) => name).join(', '),

@@ -5,7 +5,9 @@ import { findAccelerators, loadAccelerators } from './accelerators';
 
 type Answers = Record<string, unknown>;
 
-/** A kernel that answers requests one after the other, and keeps what it was asked. */
+/**
+ * Returns a kernel that sends these replies in order, and a list of the expressions it received.
+ */
 function kernelOf(
   language: string,
   ...replies: Answers[]
@@ -25,8 +27,8 @@ function kernelOf(
 
 const state = (text: string): Answers => ({ status: 'ok', data: { 'text/plain': text } });
 
-describe('what a kernel has', () => {
-  it('is asked without a trace, and read', async () => {
+describe('accelerators of a kernel', () => {
+  it('query leaves no trace in the kernel', async () => {
     const { kernel, asked } = kernelOf('python', { state: state('[[1, 0, 1], [1, 1, 1]]') });
     expect(await findAccelerators(kernel)).toEqual([
       { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: true },
@@ -40,7 +42,7 @@ describe('what a kernel has', () => {
     });
   });
 
-  it('is nothing where it cannot be told', async () => {
+  it('unreadable answer yields no accelerators', async () => {
     expect(
       await findAccelerators(kernelOf('python', { state: state('[[0, 0, 1], [0, 0, 0]]') }).kernel),
     ).toEqual([]);
@@ -50,15 +52,15 @@ describe('what a kernel has', () => {
     expect(await findAccelerators(kernelOf('python', {}).kernel)).toEqual([]);
   });
 
-  it('is not asked of another language', async () => {
+  it('kernel of another language is not queried', async () => {
     const { kernel, asked } = kernelOf('julia');
     expect(await findAccelerators(kernel)).toEqual([]);
     expect(asked).toEqual([]);
   });
 });
 
-describe('loading', () => {
-  it('is done in order, for those that are not on, and tells what failed', async () => {
+describe('loading accelerators', () => {
+  it('inactive accelerators load in order and report failures', async () => {
     const { kernel, asked } = kernelOf('python', {
       'cudf.pandas': state("'no load function'"),
       'cuml.accel': { status: 'error', ename: 'RuntimeError', evalue: 'no CUDA device' },

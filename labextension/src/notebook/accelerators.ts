@@ -1,23 +1,23 @@
 import type { Kernel } from '@jupyterlab/services';
 
-/** Extensions of IPython that run a library on the GPU, in the order of loading. */
+/** IPython extensions that run a library on the GPU, in loading order. */
 const ACCELERATORS = [
   { name: 'cudf.pandas', module: 'pandas', library: 'pandas' },
   { name: 'cuml.accel', module: 'sklearn', library: 'scikit-learn' },
 ] as const;
 
-/** An accelerator that a kernel has. */
+/** An accelerator that is available in a kernel. */
 export interface Accelerator {
   name: string;
   library: string;
   isOn: boolean;
-  /** Whether its library is imported already, so that it needs a restart of the kernel. */
+  /** Whether the library is already imported, so that the kernel must be restarted first. */
   isLate: boolean;
 }
 
 /**
- * Python that finds the modules without importing them, since their import takes seconds and GPU
- * memory. JSON of texts and lists is Python, too.
+ * Python code that finds the modules without importing them, because an import takes seconds and
+ * GPU memory. The JSON of strings and lists is also valid Python.
  */
 const QUERY = `
 import sys
@@ -39,10 +39,10 @@ names = ${JSON.stringify(ACCELERATORS.map(({ name, module }) => [name, module]))
 answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in names]
 `;
 
-/** An expression with a namespace of its own, which leaves no name in the notebook. */
+/** An expression with its own namespace, which leaves no names in the notebook. */
 const EXPRESSION = `(lambda own: exec(${JSON.stringify(QUERY)}, own) or own['answer'])({})`;
 
-/** Returns the accelerators of a kernel; none if it runs another language. */
+/** Returns the accelerators of a kernel, or an empty list if the kernel runs another language. */
 export async function findAccelerators(kernel: Kernel.IKernelConnection): Promise<Accelerator[]> {
   const { language_info } = await kernel.info;
   return language_info.name === 'python'
@@ -50,7 +50,10 @@ export async function findAccelerators(kernel: Kernel.IKernelConnection): Promis
     : [];
 }
 
-/** Loads those that are not on, as `%load_ext` does. Failures are in the kernel's words. */
+/**
+ * Loads the accelerators that are not on, like `%load_ext`. The failures are the kernel's error
+ * messages.
+ */
 export async function loadAccelerators(
   kernel: Kernel.IKernelConnection,
   accelerators: readonly Accelerator[],
@@ -59,7 +62,7 @@ export async function loadAccelerators(
   const load = (name: string): string =>
     `__import__('IPython').get_ipython().extension_manager.load_extension(${JSON.stringify(name)})`;
   const loading = Object.fromEntries(names.map((name) => [name, load(name)]));
-  // The state is evaluated last, so it has the result of the others.
+  // The state is evaluated last, so it includes the results of the other expressions.
   const answers = await evaluate(kernel, { ...loading, state: EXPRESSION });
   const after = read(answers.state);
   const failures = names
@@ -79,7 +82,7 @@ interface ExpressionResult {
   evalue?: string;
 }
 
-/** Evaluates expressions without a trace in the kernel's counter, history and names. */
+/** Evaluates expressions without changing the kernel's execution count, history or names. */
 async function evaluate(
   kernel: Kernel.IKernelConnection,
   user_expressions: Record<string, string>,
@@ -89,7 +92,7 @@ async function evaluate(
     silent: true,
     store_history: false,
     allow_stdin: false,
-    // Cells that wait for the kernel are to run.
+    // Cells that wait for the kernel must still run after a failure.
     stop_on_error: false,
     user_expressions,
   }).done;

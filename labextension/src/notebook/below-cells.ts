@@ -1,17 +1,23 @@
-/** Elements below the cells of a notebook, at most one of a kind for each cell. */
+/** Elements of one kind below the cells of a notebook, at most one per cell. */
 
 import type { NotebookPanel } from './notebook-panel';
 
 export class BelowCells<View extends { element: HTMLElement }> {
   private readonly views = new Map<string, View>();
 
-  /** An element goes before the one that `before` selects, where the cell has one. */
+  /**
+   * New elements are inserted before the element that matches the selector `before`, if the cell
+   * has one.
+   */
   constructor(
     private readonly panel: NotebookPanel,
     private readonly before: string | null = null,
   ) {}
 
-  /** What is below this cell from now on; `null` where the notebook has no such cell. */
+  /**
+   * Returns the view below this cell, and creates it if needed. Returns `null` if the notebook has
+   * no such cell.
+   */
   attach(cellId: string, create: () => View): View | null {
     const node = this.panel.content.widgets.find((one) => one.model.id === cellId)?.node;
     if (node === undefined) {

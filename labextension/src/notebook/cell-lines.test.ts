@@ -29,12 +29,12 @@ const STORED: StoredCost = {
   gpus: ['NVIDIA H200'],
   run: runOf('train()', 3, null),
 };
-/** The cost of a run whose execution count equals that of the cell. */
+/** The cost of a run with the same execution count as the cell. */
 const RUN = { cost: COST, running: false, count: 3 };
 
 const STORED_AS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
 
-/** A cell whose metadata count how often they change, as JupyterLab's do. */
+/** A cell that counts the changes of its metadata, like a JupyterLab cell. */
 class Cell {
   readonly node = document.createElement('div');
   changes = 0;
@@ -82,7 +82,7 @@ let changed: (() => void)[];
 let settings: { cellLine: boolean; storeCosts: boolean };
 let lines: CellLines;
 
-/** Opens a notebook whose kernel does not come, with a connection that reaches nobody. */
+/** Opens a notebook whose kernel never starts and whose connection never reaches a server. */
 async function openNotebook(...all: Cell[]): Promise<void> {
   cells = all;
   const panel = {
@@ -124,7 +124,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('tell without a kernel or a server what is stored, of code cells alone', async () => {
+it('stored costs appear without kernel or server', async () => {
   await openNotebook(
     new Cell('a', { gpumon: STORED }),
     new Cell('b'),
@@ -134,7 +134,7 @@ it('tell without a kernel or a server what is stored, of code cells alone', asyn
   expect(cells.map(({ changes }) => changes)).toEqual([0, 0, 0]);
 });
 
-it('tell of a run what it takes and what was stored before, and store what it took', async () => {
+it('finished run replaces and shows stored cost', async () => {
   const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
   await openNotebook(cell);
   lines.started('a');
@@ -144,14 +144,14 @@ it('tell of a run what it takes and what was stored before, and store what it to
   await change();
   expect(cell.line).toBe('5.00 s was 4.00 s');
   expect(cell.model.metadata).toEqual({ gpumon: { ...STORED, duration_s: 5 }, tags: ['x'] });
-  // The next run is compared with this one, and takes the same.
+  // The next run is compared with this run, and takes equally long.
   lines.started('a');
   lines.measured('a', { ...RUN, running: true });
   lines.ended('a', { ...STORED, duration_s: 5 });
   expect([cell.line, cell.changes]).toEqual(['5.00 s', 1]);
 });
 
-it('lose what is stored with a run that took nothing', async () => {
+it('run without cost removes the stored cost', async () => {
   const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
   await openNotebook(cell, new Cell('b'));
   for (const { model } of cells) {
@@ -165,21 +165,21 @@ it('lose what is stored with a run that took nothing', async () => {
   expect(cell.model.metadata).toEqual({ tags: ['x'] });
 });
 
-it('store nothing where that is not wanted', async () => {
+it('disabled setting stores nothing', async () => {
   settings.storeCosts = false;
   const cell = new Cell('a', { gpumon: STORED });
   await openNotebook(cell);
   lines.started('a');
   lines.measured('a', RUN);
   lines.ended('a', { ...STORED, duration_s: 5 });
-  // The stored cost belongs to the run before.
+  // The stored cost belongs to the previous run.
   expect([cell.line, cell.model.metadata]).toEqual(['5.00 s was 4.00 s', {}]);
   lines.started('a');
   lines.ended('a', null);
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
 
-it('mark cost as earlier after unseen run', async () => {
+it('cost is marked as earlier after unseen run', async () => {
   await openNotebook(...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED })));
   const [unchanged, edited, runElsewhere, cleared, timed] = cells;
   if (edited && runElsewhere && cleared && timed) {
@@ -200,7 +200,7 @@ it('mark cost as earlier after unseen run', async () => {
   expect(edited?.line).toBe('stored 4.00 s');
 });
 
-it('mark cost as earlier after another page', async () => {
+it('cost is marked as earlier after another page', async () => {
   const cell = new Cell('a', { gpumon: STORED });
   await openNotebook(cell);
   lines.measured('a', RUN);
@@ -209,12 +209,12 @@ it('mark cost as earlier after another page', async () => {
   cell.model.executionCount = 4;
   await change();
   expect(cell.line).toBe('earlier 4.00 s');
-  // A reloaded page has also measured the earlier run.
+  // A reloaded page also reports the measured cost of the earlier run.
   lines.measured('a', RUN);
   expect(cell.line).toBe('earlier 4.00 s');
 });
 
-it('are not there where only storing is wanted', async () => {
+it('lines are hidden if only storing is enabled', async () => {
   settings.cellLine = false;
   const cell = new Cell('a', { gpumon: STORED });
   await openNotebook(cell);
@@ -224,7 +224,7 @@ it('are not there where only storing is wanted', async () => {
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
 
-it('follow cells that move and what others store, and can all be removed', async () => {
+it('lines follow moved cells and external changes', async () => {
   await openNotebook(
     new Cell('a', { gpumon: STORED }),
     new Cell('b'),
@@ -232,7 +232,7 @@ it('follow cells that move and what others store, and can all be removed', async
   );
   lines.started('b');
   lines.measured('b', RUN);
-  // JupyterLab makes a new widget of a cell that is moved.
+  // JupyterLab creates a new widget for a cell that is moved.
   cells = [
     new Cell('b'),
     new Cell('a', { gpumon: STORED }),

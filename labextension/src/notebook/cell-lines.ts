@@ -1,6 +1,6 @@
 /**
- * The lines below a notebook's cells: what runs take of the GPUs, and until then what the notebook
- * has stored of earlier ones, for which neither a server nor a kernel is needed.
+ * The lines below a notebook's cells. They show the GPU cost of runs, and before that the stored
+ * cost of earlier runs, which needs neither a server nor a kernel.
  */
 
 import { CellLine, type StoredCost } from '@gpumon/page/cells';
@@ -15,24 +15,27 @@ import { CellCosts, type CellCostListener, type MeasuredRun } from './cells';
 import type { CellModel, NotebookPanel } from './notebook-panel';
 import { hasStoredCosts, isOfLastRun, storeCost, storedCostOf } from './stored-costs';
 
-/** A notebook changes with every key and every line of output. */
+/**
+ * The delay of an update, because a notebook changes with every key press and every line of output.
+ */
 const REFRESH_MS = 300;
 
 export interface CellLinesOptions {
   /**
-   * The connection, whose making also sets language and units; it need not have reached a server.
+   * Returns the feed, which need not have reached a server. Creating it also sets the language and
+   * the units.
    */
   feed: () => Promise<Feed>;
-  /** What is chosen now. */
+  /** Returns the current settings. */
   settings: () => Pick<Settings, 'cellLine' | 'storeCosts'> | null;
 }
 
 export class CellLines implements IDisposable, CellCostListener {
   isDisposed = false;
   private readonly lines: BelowCells<CellLine>;
-  /** The newest run of each cell whose line shows a run. */
+  /** The newest run of each cell whose line shows a measured run. */
   private readonly measuredRuns = new Map<string, MeasuredRun>();
-  /** What was stored of cells before their newest run. */
+  /** The stored cost of each cell before its newest run. */
   private readonly earlier = new Map<string, StoredCost | null>();
   private costs: CellCosts | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -68,7 +71,7 @@ export class CellLines implements IDisposable, CellCostListener {
     if (cell === undefined) {
       return;
     }
-    // Store the cost of this run, or remove the cost of an earlier one.
+    // The cost of this run replaces the stored cost of an earlier run, or removes it.
     storeCost(cell, this.options.settings()?.storeCosts === true ? cost : null);
     if (cost === null) {
       this.measuredRuns.delete(cellId);
@@ -89,7 +92,8 @@ export class CellLines implements IDisposable, CellCostListener {
 
   private async follow(): Promise<void> {
     const { panel, options } = this;
-    // Where nothing is stored, there is nothing to say before something runs.
+    // Without stored costs, nothing is shown until a cell runs, so the feed is requested only when
+    // the kernel is ready.
     await (hasStoredCosts(panel) ? null : panel.sessionContext.ready);
     const feed = await options.feed();
     this.followStored();
@@ -110,7 +114,10 @@ export class CellLines implements IDisposable, CellCostListener {
     }
   }
 
-  /** Cells may have come, moved or gone, or somebody else has changed what is stored. */
+  /**
+   * Updates the lines after cells were added, moved or removed, or after another user has changed
+   * the stored costs.
+   */
   private readonly onChange = (): void => {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
@@ -150,7 +157,7 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 }
 
-/** Returns `true` if the cell was not run again elsewhere, such as on another page. */
+/** Returns `false` if the cell has been run again elsewhere, for example on another page. */
 function isLastRun({ running, count }: MeasuredRun, { executionCount }: CellModel): boolean {
   return running || count === null || executionCount === null || executionCount === count;
 }

@@ -17,7 +17,7 @@ const signal = (name: string): unknown => ({
 });
 const kernel = { id: 'k', anyMessage: signal('message') };
 
-/** Questions to the server, and functions that answer them. */
+/** The requests to the server. `answers` has the functions that answer them. */
 let asked: URL[];
 let answers: ((cost: KernelCost | null) => void)[];
 let posted: unknown[];
@@ -25,7 +25,7 @@ let reports: unknown[];
 let costs: CellCosts;
 let receive: (frame: { type: string }) => void;
 let feed: { store: { sample: { at_ms: number } | null } };
-/** The executions that charts show. */
+/** The recorded executions that the charts show. */
 let put: unknown[];
 
 function request(path: string, init?: RequestInit): Promise<Response> {
@@ -102,7 +102,7 @@ async function answerNext(cost: KernelCost | null): Promise<void> {
 const energy = (most: number): KernelCost =>
   kernelCost({ energy_joules: { least: 0, most, estimate: most } });
 
-it('asks once when a cell ends', async () => {
+it('ended cell causes one request', async () => {
   start();
   message('execute_reply', NOW + 5000);
   expect(asked.map(({ search }) => search)).toEqual([
@@ -118,7 +118,7 @@ it('asks once when a cell ends', async () => {
   expect(put).toMatchObject([{ cellId: 'c', running: false }]);
 });
 
-it('asks about a running cell once a second', async () => {
+it('running cell causes one request per second', async () => {
   start();
   sendSamples(0.5, 1.2, 1.4);
   expect(asked.map(({ search }) => search)).toEqual([`?kernel_id=k&from_ms=${NOW}`]);
@@ -126,7 +126,7 @@ it('asks about a running cell once a second', async () => {
   sendSamples(2.3);
   expect(asked).toHaveLength(2);
   message('execute_reply', NOW + 2500);
-  // An answer of before the end comes too late.
+  // This answer is about the time before the end, and arrives too late.
   await answerNext(energy(40));
   await answerNext(energy(50));
   expect(reports).toEqual([
@@ -137,7 +137,7 @@ it('asks about a running cell once a second', async () => {
   ]);
 });
 
-it('stores nothing if the end is unknown', async () => {
+it('unknown end of run stores nothing', async () => {
   start();
   sendSamples(1.2);
   await answerNext(energy(20));
@@ -146,7 +146,7 @@ it('stores nothing if the end is unknown', async () => {
   expect(reports.slice(2)).toEqual([['c', 30, false]]);
 });
 
-it('forgets the stored cost without a GPU', async () => {
+it('run without GPU removes the stored cost', async () => {
   start();
   message('execute_reply', NOW + 5000);
   await answerNext(kernelCost({ gpus: [] }));
@@ -156,7 +156,7 @@ it('forgets the stored cost without a GPU', async () => {
   ]);
 });
 
-it('keeps the last answer without a server', async () => {
+it('last answer is kept without a server', async () => {
   start();
   sendSamples(1.2);
   await answerNext(energy(20));

@@ -1,4 +1,4 @@
-/** Asks the server what each run of a notebook's cells uses of the GPUs. */
+/** The GPU cost of each run of a notebook's cells, requested from the server. */
 
 import {
   cellCost,
@@ -19,20 +19,22 @@ import type { NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
 import { ExecutionTracker, type StartedExecution } from './executions';
 
-/** While a cell runs: often enough to see a peak that does not last. */
+/** The sample interval while a cell runs. It is short enough to catch brief peaks. */
 const RUNNING_MS = 250;
-/** While a cell runs, the server is asked this often. */
+/** The interval of requests to the server while a cell runs. */
 const ASK_EVERY_MS = 1000;
-/** Enough to know a cell again. */
+/**
+ * The maximum number of characters of code that are recorded, which are enough to recognize a cell.
+ */
 const LONGEST_CODE = 2000;
 
 interface Execution extends StartedExecution {
   key: string;
-  /** When it ended; `null` while it runs. */
+  /** The end of the execution; `null` while it runs. */
   ended_ms: number | null;
-  /** The time of the sample at which the server was asked last. */
+  /** The time of the sample that triggered the latest request. */
   asked_ms: number;
-  /** The newest answer about the run so far. */
+  /** The latest reported cost of the run so far. */
   cost: CellCost | null;
 }
 
@@ -40,7 +42,7 @@ interface Execution extends StartedExecution {
 export interface MeasuredRun {
   cost: CellCost;
   running: boolean;
-  /** The execution count of the kernel. */
+  /** The kernel's execution count. */
   count: number | null;
 }
 
@@ -48,14 +50,14 @@ export interface MeasuredRun {
 export interface CellCostListener {
   started: (cellId: string) => void;
   measured: (cellId: string, run: MeasuredRun) => void;
-  /** Receives the cost to be stored of a run that has ended; `null` if it is not worth showing. */
+  /** Receives the cost of a finished run to store; `null` if the cost is not worth showing. */
   ended: (cellId: string, cost: StoredCost | null) => void;
 }
 
 export class CellCosts implements IDisposable {
   isDisposed = false;
   private readonly executions = new Map<string, Execution>();
-  /** The newest run of each cell. */
+  /** The key of the newest run by cell ID. */
   private readonly newest = new Map<string, string>();
   private readonly subscription: PageSubscription;
   private readonly tracker: ExecutionTracker;
@@ -104,7 +106,10 @@ export class CellCosts implements IDisposable {
     this.subscription.dispose();
   }
 
-  /** A page that was loaded anew still knows what cells took that this kernel ran. */
+  /**
+   * Reports the recorded costs of cells that this kernel has run, because they survive a reload of
+   * the page.
+   */
   private tellKnown(): void {
     const { cells } = this.feed.store;
     cells.keepIn(() => sessionStorage);
@@ -139,13 +144,13 @@ export class CellCosts implements IDisposable {
     return request === undefined ? null : costOf(kernelId, at_ms, ended_ms, request);
   }
 
-  /** Reports the cost of a run, and stores it if the end of the run was seen. */
+  /** Reports the cost of a run, and stores the cost if the end of the run was observed. */
   private async finish(id: string, ended_ms: number, isSeen: boolean): Promise<void> {
     const execution = this.executions.get(id);
     if (execution?.ended_ms !== null) {
       return;
     }
-    // A span is not empty.
+    // The span of a run must be at least 1 ms long.
     execution.ended_ms = Math.max(execution.at_ms + 1, ended_ms);
     const answer = await this.ask(execution);
     this.executions.delete(id);
@@ -155,7 +160,7 @@ export class CellCosts implements IDisposable {
     const known = answer === null ? null : cellCost(answer);
     const cost = this.tell(execution, known ?? execution.cost, false);
     const { cellId, key, code, count } = execution;
-    // If not all of a run is known, what was stored before stays.
+    // The stored cost is kept if only part of the run was measured.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
     if (isKnown && this.newest.get(cellId) === key) {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
@@ -168,7 +173,7 @@ export class CellCosts implements IDisposable {
     }
   }
 
-  /** Reports the cost of a run, and returns it if it is worth showing or was shown before. */
+  /** Reports the cost of a run, and returns the cost if it is worth showing or was shown before. */
   private tell(
     { key, cellId, kernelId, count, code, cost: shownCost }: Execution,
     cost: CellCost | null,

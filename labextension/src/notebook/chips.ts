@@ -8,7 +8,10 @@ import { PageSubscription } from '../page-subscription';
 import type { NotebookPanel } from './notebook-panel';
 import { newestSample } from './notebooks';
 
-/** The GPU use of a notebook, for its toolbar, or of the one in front, for the status bar. */
+/**
+ * A chip with the GPU use of a notebook: in a toolbar its own notebook, in the status bar the
+ * active one.
+ */
 export class ChipWidget extends Widget {
   private readonly chip: Chip;
 
@@ -22,7 +25,7 @@ export class ChipWidget extends Widget {
     this.chip = new Chip(onClick);
     this.node.append(this.chip.element);
     const subscription = new PageSubscription(feed, (frame) => {
-      // Without a connection, nothing is known.
+      // An update without a frame means that the connection was lost, so that nothing is known.
       if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
         this.refresh();
       }

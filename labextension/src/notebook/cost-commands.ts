@@ -11,15 +11,18 @@ export interface CostCommandsOptions extends Pick<
   InNotebooksOptions,
   'app' | 'palette' | 'registry' | 'translator' | 'trans'
 > {
-  /** Returns the notebook in front. */
+  /** Returns the active notebook. */
   current: () => NotebookPanel | null;
 }
 
-/** Adds commands about the costs that notebooks store. They are in the palette with a notebook. */
+/**
+ * Adds the commands for the costs that notebooks store. The palette shows them while a notebook is
+ * active.
+ */
 export async function addCostCommands(options: CostCommandsOptions): Promise<void> {
   const { palette, registry, translator, trans, current } = options;
   const { commands } = options.app;
-  // The group is JupyterLab's own, and so is its name.
+  // JupyterLab already translates the name of this group.
   const lab = (translator ?? nullTranslator).load('jupyterlab');
   const category = lab.__('Notebook Operations');
   const describedBy = { args: { type: 'object', properties: {} } } as const;
@@ -38,7 +41,7 @@ export async function addCostCommands(options: CostCommandsOptions): Promise<voi
   });
   palette?.addItem({ command: remove, category });
 
-  // Without its settings, the defaults hold, and cannot be changed.
+  // If the settings cannot be loaded, the defaults are used and cannot be changed.
   const settings = await registry?.load('gpumon:plugin').catch(() => null);
   if (!settings) {
     return;

@@ -5,7 +5,7 @@ import { ExecutionTracker } from './executions';
 
 type Slot = (...args: unknown[]) => void;
 
-/** Lumino's signal, as far as it is used here. */
+/** The part of Lumino's `Signal` that is used here. */
 class Signal {
   readonly slots = new Set<Slot>();
   connect = (slot: Slot): void => void this.slots.add(slot);
@@ -64,8 +64,8 @@ function answer(type: string, id: string, date: string, content = {}, metadata =
   anyMessage.emit(kernel, { direction: 'recv', msg });
 }
 
-describe('the executions of cells', () => {
-  it('begin when the kernel begins with them, not when they are asked for, and end with its answer', () => {
+describe('cell executions', () => {
+  it('execution starts and ends by kernel messages', () => {
     request('r1', 'a');
     request('r2', 'b');
     expect(received).toEqual([]);
@@ -81,14 +81,14 @@ describe('the executions of cells', () => {
     ]);
   });
 
-  it('are those of cells alone: a console, a completer and another client have none', () => {
+  it('only cells have executions', () => {
     request('r1');
     answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
     answer('execute_input', 'of another client', '2026-11-20T10:42:07Z');
     expect(received).toEqual([]);
   });
 
-  it('that are so brief that the answer comes first begin with it; those that were not execution do not', () => {
+  it('brief execution starts with its reply', () => {
     const date = '2026-11-20T10:42:07Z';
     const at = Date.parse(date);
     request('r1', 'a');
@@ -107,7 +107,7 @@ describe('the executions of cells', () => {
     ]);
   });
 
-  it('fail with the error message, or with the answer where that comes first', () => {
+  it('execution fails with error message or reply', () => {
     const date = '2026-11-20T10:42:07Z';
     request('r1', 'a');
     answer('error', 'r1', date, { ename: 'OutOfMemoryError' });
@@ -122,7 +122,7 @@ describe('the executions of cells', () => {
     ]);
   });
 
-  it('end with their kernel', () => {
+  it('executions end with their kernel', () => {
     request('r1', 'a');
     statusChanged.emit(session, 'busy');
     expect(received).toEqual([]);
@@ -132,7 +132,7 @@ describe('the executions of cells', () => {
     expect(received).toEqual(['abandoned']);
   });
 
-  it('are those of the present kernel', () => {
+  it('messages of replaced kernel are ignored', () => {
     session.session = null;
     kernelChanged.emit();
     request('r1', 'a');

@@ -5,23 +5,23 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 export interface StartedExecution {
   cellId: string;
   kernelId: string;
-  /** The kernel's clock. */
+  /** The start time by the kernel's clock. */
   at_ms: number;
-  /** The kernel's count of executions. */
+  /** The kernel's execution count. */
   count: number | null;
   code: string;
 }
 
 /**
- * Receives the executions of a notebook's cells. `execution` identifies an execution; times are the
- * kernel's clock.
+ * Receives the executions of a notebook's cells. `execution` identifies an execution; times are
+ * those of the kernel's clock.
  */
 export interface ExecutionListener {
   started: (execution: string, what: StartedExecution) => void;
   ended: (execution: string, at_ms: number) => void;
-  /** Called when the kernel has ended or is another one: no execution will end any more. */
+  /** Called when the kernel has ended or was replaced, so that no execution will end. */
   abandoned: () => void;
-  /** Called with the kernel's error of an execution, perhaps twice. */
+  /** Called with the kernel's error of an execution, possibly twice. */
   failed?: (execution: string, error: KernelError) => void;
 }
 
@@ -30,13 +30,13 @@ interface Request extends Pick<StartedExecution, 'cellId' | 'code'> {
 }
 
 /**
- * Finds when cells run, from the messages of a notebook's kernel in any language. A request does
- * not start an execution, since cells wait for each other: `execute_input` starts it, and
- * `execute_reply` ends it. Both name the request.
+ * Detects when cells run from the messages of a notebook's kernel, in any language. A request does
+ * not mark the start of an execution, because cells wait for each other: `execute_input` marks the
+ * start and `execute_reply` the end. Both name the request.
  */
 export class ExecutionTracker {
   private kernel: Kernel.IKernelConnection | null = null;
-  /** The requests without an answer. */
+  /** The requests that have not been answered. */
   private readonly requests = new Map<string, Request>();
 
   constructor(
@@ -96,7 +96,7 @@ export class ExecutionTracker {
     }
     const at_ms = Date.parse(msg.header.date);
     const content = msg.content as { status?: string; execution_count?: number | null };
-    // The reply has a channel of its own, and may be the first message of a short execution.
+    // The reply arrives on its own channel, and may be the first message of a short execution.
     const isReply = type === 'execute_reply';
     const isAnswered = isReply && (content.status === 'ok' || content.status === 'error');
     if ((type === 'execute_input' || isAnswered) && !request.isStarted) {

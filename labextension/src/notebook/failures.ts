@@ -9,10 +9,10 @@ import { ExecutionTracker, type StartedExecution } from './executions';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 
-/** An older sample does not describe the failure. */
+/** The maximum age of a sample that still describes the failure. */
 const FRESH_MS = 5000;
 
-/** Explains below a cell that ran out of GPU memory which processes hold it. */
+/** Explains below a cell that ran out of GPU memory which processes use the memory. */
 export class CellFailures {
   private isDisposed = false;
   private readonly executions = new Map<string, StartedExecution>();
@@ -27,7 +27,7 @@ export class CellFailures {
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
-    // The note is next to the error, before the line with the cost.
+    // The note is inserted next to the error, before the line with the cost.
     this.notes = new BelowCells(panel, '.gpumon-cell-line');
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
@@ -46,7 +46,7 @@ export class CellFailures {
       abandoned: () => executions.clear(),
       failed: (id, error) => {
         const failed = executions.get(id);
-        // A later error of the same run adds nothing.
+        // A later error of the same run is ignored.
         executions.delete(id);
         if (failed !== undefined) {
           void this.explain(failed, error);
@@ -62,7 +62,7 @@ export class CellFailures {
     this.notes.dispose();
   }
 
-  /** Adds a note if memory ran out. What that needs is loaded with the first error. */
+  /** Adds a note if memory ran out. The code for notes is loaded with the first error. */
   private async explain(
     { cellId, kernelId }: StartedExecution,
     kernelError: KernelError,

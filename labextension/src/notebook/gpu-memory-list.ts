@@ -7,16 +7,16 @@ import { Signal } from '@lumino/signaling';
 import type { InNotebooksOptions } from './in-notebooks';
 import { describeHolding, newestSample } from './notebooks';
 
-/** The side bar's own part, in JupyterLab and in Notebook 7. */
+/** The list's section in the sidebar of JupyterLab and Notebook 7. */
 const SIDE_BAR = '.jp-RunningSessions';
 
 type Texts = 'label' | 'labelTitle';
 type Item = Omit<IRunningSessions.IRunningItem, Texts> & Record<Texts, () => string>;
 
 /**
- * A section of JupyterLab's list of running items: this server's kernels that hold GPU memory. It
- * requests samples only while the list is visible. JupyterLab reads the list whenever it is shown,
- * and after each change.
+ * A section of JupyterLab's list of running items with the kernels of this server that use GPU
+ * memory. It requests samples only while the list is visible. JupyterLab reads the list whenever it
+ * is shown, and after each change.
  */
 export class GpuMemoryList implements IRunningSessions.IManager {
   readonly runningChanged = new Signal<this, undefined>(this);
@@ -47,7 +47,8 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   }
 
   running(): IRunningSessions.IRunningItem[] {
-    // JupyterLab reads the items just before it shows them.
+    // JupyterLab reads the items just before it shows them, so the visibility is checked
+    // afterwards.
     setTimeout(() => this.refreshRunning());
     return this.items;
   }
@@ -66,7 +67,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     }
   }
 
-  /** JupyterLab has asked before. */
+  /** Shuts down all kernels of the list. JupyterLab has already asked for confirmation. */
   shutdownAll(): void {
     this.items.forEach(({ shutdown }) => shutdown?.());
   }

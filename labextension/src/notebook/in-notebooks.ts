@@ -15,7 +15,7 @@ export interface InNotebooksOptions {
   connection: Connection;
   notebooks: () => Promise<LabNotebooks>;
   trans: TranslationBundle;
-  /** Notebook 7 has none. */
+  /** The status bar; `null` in Notebook 7. */
   statusBar: IStatusBar | null;
   palette: ICommandPalette | null;
   registry: ISettingRegistry | null;
@@ -27,14 +27,14 @@ const PARTS = ['cellLine', 'notebookUse', 'memoryWarnings', 'accelerators'] as c
 type Part = (typeof PARTS)[number];
 
 /**
- * The features of notebooks, which settings enable: lines below cells, chips in the toolbars and
- * the status bar, warnings about memory, and the button of accelerators.
+ * The notebook features, which settings enable: lines below cells, chips in the toolbars and the
+ * status bar, memory warnings, and the accelerator button.
  */
 export class InNotebooks {
   private readonly open = new Set<NotebookPanel>();
-  /** By setting; `cellLine` also measures the costs that `storeCosts` stores. */
+  /** The features by setting. `cellLine` also measures the costs that `storeCosts` stores. */
   private readonly parts: Record<Part, PerNotebook>;
-  /** The object of a part that all notebooks share. */
+  /** The objects of features that all notebooks share. */
   private readonly shared = new Map<Part, Disposable>();
   private settings: Settings | null = null;
 
@@ -62,7 +62,7 @@ export class InNotebooks {
             const item = new ChipWidget(feed, current, showPanel);
             const changed = app.shell.currentChanged;
             changed?.connect(item.refresh);
-            // After the state of the kernel.
+            // The item is placed after the kernel status.
             const options = { item, align: 'left', rank: 10 } as const;
             const added = statusBar.registerStatusItem('gpumon:notebook-use', options);
             item.disposed.connect(() => {
@@ -82,7 +82,7 @@ export class InNotebooks {
           notebooks(),
           import('./memory-chunk'),
         ]);
-        // One for all kernels, also those without an open notebook.
+        // One instance watches all kernels, including those without an open notebook.
         this.share('memoryWarnings', () => new MemoryWatch(feed, own));
         return new CellFailures(notebook, feed, own);
       }),
@@ -101,7 +101,7 @@ export class InNotebooks {
 
   apply(settings: Settings): void {
     if (this.settings?.cellLine !== settings.cellLine) {
-      // Lines are shown or hidden from their creation on.
+      // Whether lines are shown is decided when they are created, so they are created again.
       this.parts.cellLine.setEnabled(false);
     }
     this.settings = settings;
@@ -121,7 +121,9 @@ export class InNotebooks {
     PARTS.forEach((part) => this.parts[part].add(notebook));
   }
 
-  /** Makes what notebooks share once, unless the part was disabled meanwhile. */
+  /**
+   * Creates the shared object of a feature once, unless the feature has been disabled meanwhile.
+   */
   private share(part: Part, make: () => Disposable): void {
     if (this.parts[part].isEnabled && !this.shared.has(part)) {
       this.shared.set(part, make());

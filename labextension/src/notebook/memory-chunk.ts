@@ -1,6 +1,6 @@
 /**
- * Loaded with memory warnings: the forecast notifications, and the explanation below cells that ran
- * out of memory.
+ * The code of the memory warnings, loaded when they are enabled: forecast notifications, and
+ * explanations below cells that ran out of memory.
  */
 
 export { CellFailures } from './failures';

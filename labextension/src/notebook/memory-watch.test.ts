@@ -13,7 +13,10 @@ interface ShownNotification {
 
 const page = vi.hoisted(() => ({ notifications: new Map<string, unknown>(), count: 0 }));
 
-/** JupyterLab's notifications, each with a toast of its id as JupyterLab has it. */
+/**
+ * Replaces JupyterLab's notifications. Each one has a toast with its ID on the page, like in
+ * JupyterLab.
+ */
 vi.mock('@jupyterlab/apputils', () => ({
   Notification: {
     manager: { has: (id: string) => page.notifications.has(id) },
@@ -61,7 +64,7 @@ const warning = (text: string, urgent = false): MemoryWarning => ({
   urgent,
   kernelId: 'k',
 });
-/** A sample comes, so many seconds after the last. */
+/** Sends a sample this many seconds after the last one. */
 function sample(after_s = 1): void {
   vi.advanceTimersByTime(after_s * 1000);
   listener({ type: 'sample' } as never);
@@ -92,8 +95,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('the watch over GPU memory', () => {
-  it('tells of a GPU once, keeps that up to date, and takes it away when it is over', () => {
+describe('memory warnings', () => {
+  it('warning appears once, updates and disappears', () => {
     sample();
     expect(notifications()).toEqual([]);
     warnings = [warning('in 2 min')];
@@ -116,7 +119,7 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toEqual([]);
   });
 
-  it('offers what can be done, and stays while that is asked about', () => {
+  it('warning stays open during its action', () => {
     warnings = [warning('in 2 min')];
     sample();
     const [action] = notifications()[0]?.actions ?? [];
@@ -130,7 +133,7 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toHaveLength(1);
   });
 
-  it('does not tell again what somebody has dismissed, also not as soon as it comes back', () => {
+  it('dismissed warning is not shown again soon', () => {
     warnings = [warning('in 2 min')];
     sample();
     page.notifications.clear();
@@ -145,7 +148,7 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toHaveLength(1);
   });
 
-  it('does not bring a hidden notification back to the screen', () => {
+  it('hidden notification does not return to the screen', () => {
     warnings = [warning('in 2 min')];
     sample();
     sample();
@@ -155,7 +158,7 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toMatchObject([{ message: 'in 20 s', autoClose: 0 }]);
   });
 
-  it('is inactive while the page is hidden', () => {
+  it('hidden page makes the watch inactive', () => {
     hide(true);
     expect(update).toHaveBeenLastCalledWith({ active: false });
     warnings = [warning('in 2 min')];
@@ -167,7 +170,7 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toHaveLength(1);
   });
 
-  it('takes its notifications with it', () => {
+  it('disposal dismisses all notifications', () => {
     warnings = [warning('in 2 min')];
     sample();
     watch.dispose();

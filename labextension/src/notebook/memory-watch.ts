@@ -1,4 +1,7 @@
-/** Notifications that GPU memory which notebooks hold runs out, with what can be done about it. */
+/**
+ * Notifications that warn before the memory of a GPU is full, with actions on the notebooks that
+ * use it.
+ */
 
 import type { Feed } from '@gpumon/page/feed';
 import { MemoryWarnings, type MemoryWarning } from '@gpumon/page/memory-warning';
@@ -8,11 +11,14 @@ import type { IDisposable } from '@lumino/disposable';
 import type { LabNotebooks } from './notebooks';
 import { PageSubscription } from '../page-subscription';
 
-/** Samples that come faster foretell nothing more. */
+/** The minimum time between updates. Faster samples do not improve the forecast. */
 const UPDATE_MS = 900;
-/** A forecast changes with every sample; a screen reader announces it this often. */
+/**
+ * The interval at which an open notification changes. The forecast changes with every sample, but a
+ * screen reader announces each change of the text.
+ */
 const RENEW_MS = 10_000;
-/** After a notification was closed, its GPU causes no other for this long. */
+/** The time after a notification was closed during which its GPU causes no other notification. */
 const QUIET_MS = 5 * 60_000;
 
 interface Shown {
@@ -20,13 +26,13 @@ interface Shown {
   text: string;
   urgent: boolean;
   updated_ms: number;
-  /** Whether it has been seen on the screen, from where it can be closed. */
+  /** Whether the toast has been on the screen, where a user can close it. */
   seen: boolean;
 }
 
 /**
- * One notification for each GPU as long as its memory runs out. It is inactive while the page is
- * hidden.
+ * Shows one notification for each GPU while its memory is running out. It is inactive while the
+ * page is hidden.
  */
 export class MemoryWatch implements IDisposable {
   isDisposed = false;
@@ -101,7 +107,8 @@ export class MemoryWatch implements IDisposable {
       return;
     }
     Object.assign(shown, { text, urgent, updated_ms: now_ms });
-    // One that was closed goes on in the list of notifications, silently, or nowhere.
+    // A closed notification is updated silently in JupyterLab's list of notifications, if it is
+    // still there.
     Notification.update({
       id: shown.id,
       message: text,
@@ -111,7 +118,10 @@ export class MemoryWatch implements IDisposable {
     });
   }
 
-  /** The notification stays until its matter is over. */
+  /**
+   * Returns the notification's actions. They do not close the notification, which stays while its
+   * warning applies.
+   */
   private actions(kernelId: string): Notification.IAction[] {
     return this.notebooks.actions(kernelId).map(({ label, caption, run }) => ({
       label,

@@ -1,4 +1,7 @@
-/** Loaded when a notebook is first opened: one chunk, since these share much of what they need. */
+/**
+ * The code of the notebook features, loaded when a notebook is first opened. It is one chunk,
+ * because the features share most of their code.
+ */
 
 export { AcceleratorButton } from './accelerator-button';
 export { CellLines } from './cell-lines';

@@ -1,6 +1,6 @@
 /**
- * What is used of JupyterLab's notebook panels. Their package would bring the whole notebook along
- * for a few types.
+ * The parts of JupyterLab's notebook panels that are used here. Importing their package for a few
+ * types would bundle the whole notebook.
  */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
@@ -12,12 +12,12 @@ export interface NotebookCell extends Widget {
   readonly model: CellModel;
 }
 
-/** A cell, as all who work on the notebook share it. */
+/** A cell in the shared model of a notebook. */
 export interface CellModel {
   readonly id: string;
   /** `code`, `markdown` or `raw`. */
   readonly type: string;
-  /** The execution count of the last run; `null` if there is none or while one runs. */
+  /** The execution count of the last run; `null` if there was none or while the cell runs. */
   readonly executionCount: number | null;
   readonly sharedModel: { getSource: () => string };
   getMetadata: (key: string) => unknown;
@@ -27,7 +27,7 @@ export interface CellModel {
 
 export interface NotebookPanel extends Widget {
   readonly context: {
-    /** Whether the file has been read. */
+    /** Whether the notebook file has been loaded. */
     readonly isReady: boolean;
     readonly ready: Promise<void>;
     readonly model: { readonly contentChanged: ISignal<unknown, void> };
@@ -37,7 +37,9 @@ export interface NotebookPanel extends Widget {
   readonly content: Widget & { readonly widgets: readonly NotebookCell[] };
 }
 
-/** Puts a widget beside the kernel's name, which is there in JupyterLab and Notebook 7. */
+/**
+ * Adds a widget next to the kernel name, which the toolbars of JupyterLab and Notebook 7 both have.
+ */
 export function addToToolbar({ toolbar }: NotebookPanel, name: string, widget: Widget): void {
   if (!toolbar.insertBefore('kernelName', name, widget)) {
     toolbar.addItem(name, widget);

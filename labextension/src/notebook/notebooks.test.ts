@@ -88,7 +88,7 @@ it.each(QUESTIONS)('question of %s names path, GPUs and memory', async (id) => {
   );
 });
 
-it('question covers unknown and unheld memory', async () => {
+it('question covers unknown and unused memory', async () => {
   await run('gpumon:restart-kernel', 'k3');
   expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.body).toContain(
     `${CONSOLE} holds no GPU memory.`,
@@ -100,7 +100,7 @@ it('question covers unknown and unheld memory', async () => {
   );
 });
 
-it('notebooks and consoles are opened by JupyterLab', async () => {
+it('JupyterLab opens notebooks and consoles', async () => {
   await run('gpumon:go-to-notebook', 'k2');
   expect(executed).toHaveBeenLastCalledWith('docmanager:open', {
     path: 'second/train.ipynb',
@@ -114,12 +114,12 @@ it('notebooks and consoles are opened by JupyterLab', async () => {
   ).toEqual(['Go to Notebook', 'Go to Console']);
 });
 
-it('kernel of notebook and console is the notebook', () => {
+it('shared kernel belongs to the notebook', () => {
   sessions = [session(CONSOLE, 'k1'), session('first/train.ipynb', 'k1')];
   expect(notebooks.pathOf('k1')).toBe('first/train.ipynb');
 });
 
-it('notebook that cannot be opened says why', async () => {
+it('failure to open a notebook is explained', async () => {
   executed.mockRejectedValue(new Error('Not Found'));
   await run('gpumon:go-to-notebook', 'k1');
   expect(showErrorMessage).toHaveBeenLastCalledWith(
@@ -137,7 +137,7 @@ it('shutdown question names kernels with their folders', async () => {
   const sideBar = document.createElement('div');
   sideBar.className = 'jp-RunningSessions';
   document.body.replaceChildren(sideBar);
-  // jsdom computes no layout.
+  // jsdom computes no layout, so every element would be invisible.
   vi.spyOn(Element.prototype, 'getClientRects').mockReturnValue([{}] as unknown as DOMRectList);
   let update = (): void => undefined;
   Object.assign(feed, {

@@ -14,13 +14,13 @@ const GO = 'gpumon:go-to-notebook';
 type Arguments = Readonly<Record<string, unknown>>;
 
 export interface NotebookAction {
-  /** A word that fits on a button of a notification. */
+  /** A label short enough for the button of a notification. */
   label: string;
   caption: string;
   run: () => void;
 }
 
-/** An action on a kernel, which is confirmed first. */
+/** An action on a kernel that the user must confirm. */
 interface KernelAction {
   command: string;
   label: string;
@@ -79,7 +79,10 @@ export class LabNotebooks implements NotebookHost {
     menu.open(left, bottom);
   }
 
-  /** Returns the actions on the notebook of a kernel; those that change the kernel ask first. */
+  /**
+   * Returns the actions on a kernel's notebook. Actions that change the kernel ask for
+   * confirmation.
+   */
   actions(kernelId: string): NotebookAction[] {
     const { app, trans } = this;
     const path = this.pathOf(kernelId) ?? '';
@@ -94,12 +97,15 @@ export class LabNotebooks implements NotebookHost {
     ];
   }
 
-  /** Describes the GPU memory that the kernel holds now. */
+  /** Describes the GPU memory that the kernel currently uses. */
   async describeHolding(path: string, kernelId: string): Promise<string> {
     return describeHolding(this.trans, path, kernelId, newestSample(await this.connection.feed()));
   }
 
-  /** Returns the session of a kernel: the notebook's, if a console shares its kernel. */
+  /**
+   * Returns the session of a kernel. If a notebook and a console share the kernel, it is the
+   * notebook's session.
+   */
   private sessionOf(kernelId: string): Session.IModel | null {
     const sessions = [...this.app.serviceManager.sessions.running()].filter(
       ({ kernel }) => kernel?.id === kernelId,
@@ -115,7 +121,7 @@ export class LabNotebooks implements NotebookHost {
       await showErrorMessage(title, trans.__('Its kernel has ended.'));
       return;
     }
-    // Both commands open a tab if there is none.
+    // Both commands open a tab if none is open.
     const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
     const opened = app.commands.execute(command, { path, activate: true });
     await orShowError(opened, trans.__('Cannot open %1', path));
@@ -172,7 +178,7 @@ export class LabNotebooks implements NotebookHost {
       ],
       defaultButton: 0,
     });
-    // The kernel may have ended while the question was open.
+    // The kernel may have ended while the dialog was open.
     const session = this.sessionOf(kernelId);
     if (button.accept && session !== null) {
       await orShowError(run(session), verb);
@@ -180,12 +186,12 @@ export class LabNotebooks implements NotebookHost {
   }
 }
 
-/** Returns the newest sample; `null` while the server sends nothing. */
+/** Returns the newest sample, or `null` while the connection is not open. */
 export function newestSample({ store }: Feed): Sample | null {
   return store.phase.phase === 'open' ? store.sample : null;
 }
 
-/** Returns a sentence with the path, the GPUs and the memory of a kernel. */
+/** Returns a sentence with a kernel's path, GPUs and GPU memory. */
 export function describeHolding(
   trans: TranslationBundle,
   path: string,

@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const living = (): number => made.filter(({ isDisposed }) => !isDisposed).length;
 
-it('is there once while it is switched on and the notebook open', async () => {
+it('feature exists once per open, enabled notebook', async () => {
   per.add(panel);
   await vi.waitFor(() => Promise.resolve());
   expect(made).toEqual([]);
@@ -46,7 +46,7 @@ it('is there once while it is switched on and the notebook open', async () => {
   expect(living()).toBe(0);
 });
 
-it('is not left behind by a notebook that is closed while it is made', async () => {
+it('notebook closed during loading keeps no feature', async () => {
   per.setEnabled(true);
   per.add(panel);
   close();
@@ -54,7 +54,7 @@ it('is not left behind by a notebook that is closed while it is made', async () 
   expect(living()).toBe(0);
 });
 
-it('waits for what it needs, and no longer', async () => {
+it('feature waits only for what it needs', async () => {
   const never = { ready: new Promise<void>(() => undefined), isReady: false };
   const patient = {
     ...panel,

@@ -9,15 +9,15 @@ interface Awaited {
   readonly ready: Promise<unknown>;
 }
 
-/** A part that each open notebook has while a setting enables it. */
+/** A feature of each open notebook that a setting enables. */
 export class PerNotebook {
   isEnabled = false;
-  /** The part of each open notebook; `null` if it has none yet. */
+  /** The feature of each open notebook; `null` if it is not loaded. */
   private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
 
   /**
-   * `make` loads the part and adds it to a notebook. It waits for the kernel, since without one
-   * nothing runs, or for `awaited`.
+   * `make` loads the feature and adds it to a notebook. It is called when the kernel is ready, or
+   * when `awaited` is.
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,
@@ -52,7 +52,8 @@ export class PerNotebook {
       if (isMissing()) {
         this.notebooks.set(panel, made);
       } else {
-        // While the part was loaded, the notebook was closed, or the part was disabled or made.
+        // While the feature was loaded, the notebook was closed, or the feature was disabled or
+        // already created.
         made.dispose();
       }
     }

@@ -1,6 +1,6 @@
 /**
- * What a notebook keeps in its cells of what their runs took. Nothing here can be undone, as
- * outputs cannot.
+ * The costs of runs that a notebook stores in the metadata of its cells. Like outputs, they cannot
+ * be restored by Undo.
  */
 
 import {
@@ -14,14 +14,13 @@ import {
 
 import type { CellModel, NotebookPanel } from './notebook-panel';
 
-/** Returns the stored cost of this cell. */
 export function storedCostOf(cell: CellModel): StoredCost | null {
   return cell.type === 'code' ? readStoredCost(cell.getMetadata(METADATA_KEY)) : null;
 }
 
 /**
- * Returns `true` if a stored cost belongs to the cell's last run, not to an earlier run or other
- * code.
+ * Returns whether a stored cost belongs to the cell's last run, and not to an earlier run or to
+ * other code.
  */
 export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
   const { executionCount, sharedModel } = cell;
@@ -32,13 +31,13 @@ export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
 }
 
 /**
- * Stores what a run took, or that it took nothing. A cell that says so already, and with it the
- * file, stays as it is.
+ * Stores the cost of a run, or removes the stored cost if `cost` is `null`. An unchanged cost does
+ * not modify the notebook file.
  */
 export function storeCost(cell: CellModel, cost: StoredCost | null): void {
   const before = cell.getMetadata(METADATA_KEY);
   if (cost !== null) {
-    // JupyterLab compares, and changes nothing where all is the same.
+    // JupyterLab ignores a value that is equal to the current one.
     cell.setMetadata(METADATA_KEY, cost);
   } else if (before !== undefined) {
     cell.deleteMetadata(METADATA_KEY);
@@ -49,7 +48,7 @@ export function hasStoredCosts(panel: NotebookPanel): boolean {
   return panel.content.widgets.some(({ model }) => storedCostOf(model) !== null);
 }
 
-/** Removes what is stored in all cells, also what cannot be read. */
+/** Removes the stored costs of all cells, including those that cannot be read. */
 export function removeStoredCosts(panel: NotebookPanel): void {
   panel.content.widgets.forEach(({ model }) => storeCost(model, null));
 }

@@ -27,7 +27,7 @@ beforeEach(() => {
   connection = new Connection({} as never, trans as never, 'en');
 });
 
-it('connects by itself where there are alert rules, and asks for them once', async () => {
+it('alert rules connect and are requested once', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.made).toBe(1));
@@ -38,7 +38,7 @@ it('connects by itself where there are alert rules, and asks for them once', asy
   expect(mocks.disposed).toBe(1);
 });
 
-it('does not where nobody wants to be told', async () => {
+it('nothing connects without notifications', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: false, fleet: false, otherPackage: null });
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.readMarks).toHaveBeenCalledOnce());
@@ -46,7 +46,7 @@ it('does not where nobody wants to be told', async () => {
   expect(mocks.newFeed).not.toHaveBeenCalled();
 });
 
-it('does not ask where the setting is off, until it is on', async () => {
+it('disabled setting prevents request until enabled', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(false));
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -55,7 +55,7 @@ it('does not ask where the setting is off, until it is on', async () => {
   await vi.waitFor(() => expect(mocks.made).toBe(1));
 });
 
-it('reports a fleet before connecting', async () => {
+it('fleet is reported before connecting', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: false, fleet: true, otherPackage: null });
   expect(await connection.willHaveFleet()).toBe(true);
   expect(await connection.willHaveFleet()).toBe(true);

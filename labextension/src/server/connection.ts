@@ -6,8 +6,8 @@ import type { Settings } from '../settings';
 import type { LauncherMarks } from './launcher-entry';
 
 /**
- * The one connection of this JupyterLab to gpumon's server. It is made when something first needs
- * it: a view, a notebook, or alert rules.
+ * The single connection of this JupyterLab to gpumon's server. It is created when a view, a
+ * notebook or alert rules first need it.
  */
 export class Connection {
   private made: Promise<Feed> | null = null;
@@ -23,7 +23,7 @@ export class Connection {
     private readonly language: string,
   ) {}
 
-  /** Whether the server has a fleet; `null` until it has answered. */
+  /** Whether the server has a fleet; `null` until the server has answered. */
   get hasFleet(): boolean | null {
     return this.known?.store.version == null ? null : this.known.store.hasFleet;
   }
@@ -41,7 +41,7 @@ export class Connection {
     }
   }
 
-  /** Returns whether the server will show a fleet, without a connection. */
+  /** Returns whether the server will show a fleet, without connecting to it. */
   async willHaveFleet(): Promise<boolean> {
     return (await this.readMarks()).fleet;
   }
@@ -79,7 +79,7 @@ export class Connection {
       const { chooseUnits } = await import('@gpumon/page/feed');
       chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
       feed.store.memoryHorizon_ms = warnMinutes * 60_000;
-      // Nothing has to wait for the notifications.
+      // The caller need not wait for the notifications.
       void this.notify(feed);
     }
   }

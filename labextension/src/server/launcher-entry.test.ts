@@ -26,7 +26,7 @@ beforeEach(() => {
   request.mockReset();
 });
 
-it('reads marks without starting a server', async () => {
+it('marks are read without starting a server', async () => {
   for (const [info, marks] of [
     [['gpumon', 'gpumon/?alerts'], { ...NONE, alerts: true }],
     [['gpumon', 'gpumon/?fleet'], { ...NONE, fleet: true }],
@@ -46,7 +46,7 @@ it('reads marks without starting a server', async () => {
   );
 });
 
-it('reports nothing without a suitable answer', async () => {
+it('unsuitable answer yields no marks', async () => {
   for (const [body, status] of [
     ['no such page', 404],
     ['<html>Password:</html>', 200],

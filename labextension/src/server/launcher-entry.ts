@@ -1,32 +1,35 @@
 /**
- * Information that the Python package gives the panel through jupyter-server-proxy, without a
+ * Information that the Python package provides to the panel through jupyter-server-proxy, without a
  * running gpumon server.
  */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-/** The longest wait for an answer, which usually takes milliseconds. */
+/** The maximum time to wait for an answer, which usually takes milliseconds. */
 const TIMEOUT_MS = 5000;
 
 interface ServersInfo {
   server_processes: readonly { name: string; launcher_entry?: { path_info?: string } }[];
 }
 
-/** The marks in the query of gpumon's launcher entry. */
+/** The flags in the query of gpumon's launcher entry. */
 export interface LauncherMarks {
   /**
-   * Whether the server will notify of alerts, from its own rules or those of the server that it
+   * Whether the server will notify about alerts, from its own rules or those of the server that it
    * joins.
    */
   readonly alerts: boolean;
   /** Whether the server will show a fleet. */
   readonly fleet: boolean;
-  /** The version of the other program's package gpumon, if it is in Jupyter's environment. */
+  /**
+   * The version of the other program's `gpumon` package, if it is installed in Jupyter's
+   * environment.
+   */
   readonly otherPackage: string | null;
 }
 
-/** Reads the marks; all are unset without an answer. */
+/** Reads the flags. All are unset if the Jupyter server does not answer. */
 export async function readMarks(settings: ServerConnection.ISettings): Promise<LauncherMarks> {
   const query = await launcherQuery(settings);
   return {
@@ -37,8 +40,8 @@ export async function readMarks(settings: ServerConnection.ISettings): Promise<L
 }
 
 /**
- * Returns the query of gpumon's launcher entry, which `gpumon/jupyter.py` writes; empty without an
- * answer.
+ * Returns the query of gpumon's launcher entry, which `gpumon/jupyter.py` writes. It is empty if
+ * the Jupyter server does not answer.
  */
 async function launcherQuery(settings: ServerConnection.ISettings): Promise<URLSearchParams> {
   try {
@@ -49,7 +52,7 @@ async function launcherQuery(settings: ServerConnection.ISettings): Promise<URLS
     const gpumon = known.find(({ name }) => name === 'gpumon');
     return new URLSearchParams(gpumon?.launcher_entry?.path_info?.split('?')[1]);
   } catch {
-    // A Jupyter server without the proxy has no gpumon either.
+    // A Jupyter server without jupyter-server-proxy has no launcher entries.
     return new URLSearchParams();
   }
 }

@@ -21,14 +21,14 @@ function settings(changes: Partial<ServerConnection.ISettings> = {}): ServerConn
   return { ...base, ...changes } as ServerConnection.ISettings;
 }
 
-describe('the address of the stream', () => {
-  it('keeps the prefix of a hub, and the token to itself', () => {
+describe('stream URL', () => {
+  it('stream URL keeps hub prefix, hides token', () => {
     expect(streamUrl(settings())).toBe(
       'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw',
     );
   });
 
-  it('carries the token where Jupyter wants it there', () => {
+  it('stream URL has token if Jupyter requires it', () => {
     expect(streamUrl(settings({ appendToken: true }))).toBe(
       'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw&token=a%20secret%26more',
     );
@@ -36,8 +36,8 @@ describe('the address of the stream', () => {
   });
 });
 
-describe('the diagnosis', () => {
-  it('names the cure for each failure', () => {
+describe('connection diagnosis', () => {
+  it('each failure has a fix', () => {
     expect(explain(404, trans)?.command).toContain('pip install jupyter-server-proxy');
     expect(explain(403, trans)?.message).toContain('log in');
     expect(explain(424, trans)?.message).toMatch(/JupyterHub ends idle servers. Reload the page/);
@@ -48,7 +48,7 @@ describe('the diagnosis', () => {
     expect(explain(302, trans)).toBeNull();
   });
 
-  it('asks the health of the server behind the proxy', async () => {
+  it('diagnosis requests server health behind the proxy', async () => {
     vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(
       new Response('', { status: 404 }),
     );
@@ -60,7 +60,7 @@ describe('the diagnosis', () => {
     );
   });
 
-  it('is not taken in by a login page, which answers as if all were well', async () => {
+  it('login page is not mistaken for the server', async () => {
     const answer = async (text: string): Promise<string | undefined> => {
       vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(
         new Response(text, { status: 200 }),
@@ -71,7 +71,7 @@ describe('the diagnosis', () => {
     expect(await answer('ok\n')).toBe('No WebSocket connection');
   });
 
-  it('names other package after failed start', async () => {
+  it('failed start names the other package', async () => {
     const path_info = 'gpumon/?other=0.0.11';
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))
@@ -92,7 +92,7 @@ describe('the diagnosis', () => {
     expect((await diagnose(settings(), trans))?.title).toBe('gpumon failed to start');
   });
 
-  it('says so where Jupyter itself is gone', async () => {
+  it('missing Jupyter server is reported', async () => {
     vi.mocked(ServerConnection.makeRequest).mockRejectedValueOnce(new TypeError('no network'));
     expect((await diagnose(settings(), trans))?.message).toContain(
       'Jupyter server is not responding',
@@ -100,8 +100,8 @@ describe('the diagnosis', () => {
   });
 });
 
-describe('a server of another version', () => {
-  it('is told with both versions and the cure, whichever is the older', () => {
+describe('server version mismatch', () => {
+  it('incompatible versions are both shown with fix', () => {
     const older = checkVersion('0.1.7', trans, '0.2.0');
     expect(older?.message).toMatch(
       /gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter.*install version 0\.2\.0/,
@@ -112,7 +112,7 @@ describe('a server of another version', () => {
     );
   });
 
-  it('is no matter where the two go together', () => {
+  it('compatible versions show no message', () => {
     expect(checkVersion('0.2.0', trans, '0.2.9')).toBeNull();
     expect(checkVersion(version, trans)).toBeNull();
     expect(checkVersion('unheard of', trans)).toBeNull();

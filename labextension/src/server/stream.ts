@@ -21,21 +21,24 @@ export { loadXids } from '@gpumon/page/feed';
 type Request = NonNullable<FeedOptions['request']>;
 
 const ROUTE = 'gpumon';
-/** The proxy restarts a server that exits for half a minute, without an answer. */
+/**
+ * The maximum time to wait for an answer. The proxy does not answer while it restarts a server that
+ * exits, which takes half a minute.
+ */
 const TIMEOUT_MS = 5000;
-/** JupyterHub's answer in place of a user's server that does not run. */
+/** JupyterHub's status code for a user's server that is not running. */
 const STOPPED = 424;
-/** The status of an answer that has not arrived. */
+/** Stands for the status of an answer that did not arrive in time. */
 const LATE = 0;
 
-/** Returns a feed over the proxy, and sets the language of all views. */
+/** Returns a feed through the proxy, and sets the language of all views. */
 export function newFeed(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
   language: string,
 ): Feed {
   setTranslator(trans);
-  // JupyterLab is in English unless somebody selects a language.
+  // JupyterLab is in English unless a user selects another language.
   setLocale(language === 'en' ? undefined : language);
   return new Feed({
     openSocket: () => openStream(settings),
@@ -46,7 +49,10 @@ export function newFeed(
   });
 }
 
-/** Returns the feed of a node of the fleet, at a path such as `nodes/node-01/`, of any version. */
+/**
+ * Returns the feed of a fleet node at a path such as `nodes/node-01/`. The node may run any
+ * version.
+ */
 export function nodeFeed(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
@@ -61,13 +67,18 @@ export function nodeFeed(
   });
 }
 
-/** Returns requests to the server, or to a path below it, over the proxy. */
+/**
+ * Returns a function that sends requests through the proxy to the server, or to a path below it.
+ */
 export function requestOf(settings: ServerConnection.ISettings, below = ''): Request {
   return (path, init = {}) =>
     ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, below, path), init, settings);
 }
 
-/** Returns why a node cannot be shown: it needs a sign-in, or its server reports a problem. */
+/**
+ * Returns why a node cannot be shown: the user must sign in, or the node's server reports a
+ * problem.
+ */
 async function nodeProblem(request: Request, trans: TranslationBundle): Promise<Diagnosis | null> {
   try {
     const response = await request('api/v1/session');
@@ -86,7 +97,7 @@ async function nodeProblem(request: Request, trans: TranslationBundle): Promise<
   }
 }
 
-/** Returns the address of the stream, with the token if Jupyter takes it from the address. */
+/** Returns the URL of the stream, with the token if Jupyter expects the token in the URL. */
 export function streamUrl(settings: ServerConnection.ISettings, below = ''): string {
   const url = URLExt.join(settings.wsUrl, ROUTE, below, `api/v1/stream?encoding=${ENCODING}`);
   return settings.appendToken && settings.token !== ''
@@ -98,7 +109,9 @@ function openStream(settings: ServerConnection.ISettings, below?: string): Socke
   return new settings.WebSocket(streamUrl(settings, below));
 }
 
-/** Returns why the stream cannot be opened, and what to do; `null` if that is unknown. */
+/**
+ * Returns why the stream cannot be opened and how to fix it, or `null` if the reason is unknown.
+ */
 export async function diagnose(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
@@ -110,13 +123,16 @@ export async function diagnose(
   );
 }
 
-/** Returns the status of the proxy's answer, or `LATE`; `null` without an answer. */
+/**
+ * Returns the status code of the proxy's answer, 0 after a timeout, or `null` if the request failed.
+ */
 async function requestHealth(settings: ServerConnection.ISettings): Promise<number | null> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
     const response = await ServerConnection.makeRequest(url, { signal }, settings);
-    // Whoever is not logged in is led to a page that answers all the same.
+    // Jupyter redirects a user who is not logged in to the login page, which answers with status
+    // 200.
     const isAnother = response.ok && (await response.text()).trim() !== 'ok';
     return isAnother ? 401 : response.status;
   } catch {
@@ -129,7 +145,8 @@ function failedToStart(status: number | null): boolean {
 }
 
 /**
- * Explains what to do about another package with files of the same names; `null` if there is none.
+ * Explains what to do about another package with files of the same names. Returns `null` if no such
+ * package is installed.
  */
 async function explainOtherPackage(
   settings: ServerConnection.ISettings,
@@ -148,7 +165,7 @@ async function explainOtherPackage(
       };
 }
 
-/** Explains the status of the proxy's answer; `null` is no answer. */
+/** Explains the status code of the proxy's answer; `null` means that there was none. */
 export function explain(status: number | null, trans: TranslationBundle): Diagnosis | null {
   const tell = (title: string, message: string, command?: string): Diagnosis => ({
     title,
@@ -204,8 +221,9 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
 }
 
 /**
- * Explains a mismatch of the versions of server and panel; `null` if they fit. Jupyter keeps a
- * running server when gpumon is updated, and a browser keeps the panel.
+ * Explains a version mismatch of server and panel, or returns `null` if the versions are
+ * compatible. After an update of gpumon, Jupyter may still run the old server, and a browser may
+ * still show the old panel.
  */
 export function checkVersion(
   server: string,
@@ -242,7 +260,7 @@ export function checkVersion(
   };
 }
 
-/** Returns the compatible part of a version: `0.1` of `0.1.3`. */
+/** Returns the major and minor version: `0.1` for `0.1.3`. */
 function majorAndMinor(text: string): [number, number] {
   const [major, minor] = text.split('.').map(Number);
   return [major ?? NaN, minor ?? NaN];

@@ -10,7 +10,7 @@ import { memorySize } from '../../../static/src/lib/format';
 import { trans } from '../../../static/src/lib/translation';
 import { newFeed } from './stream';
 
-/** As `msgfmt` writes it for Polish, which has three forms. */
+/** A Polish catalog in the format of `msgfmt`. Polish has three plural forms. */
 const POLISH = {
   '': {
     domain: 'gpumon',
@@ -25,7 +25,7 @@ const POLISH = {
 
 const say = (count: number): string => trans._n('of %1 core', 'of %1 cores', count);
 
-it("the view's texts are in JupyterLab's language, with its plural forms", async () => {
+it('view texts use language and plurals of JupyterLab', async () => {
   expect([1, 2, 5].map(say)).toEqual(['of 1 core', 'of 2 cores', 'of 5 cores']);
   const connector = { fetch: () => Promise.resolve({ data: { gpumon: POLISH }, message: '' }) };
   const manager = new TranslationManager('', '', undefined, connector as never);
@@ -34,6 +34,6 @@ it("the view's texts are in JupyterLab's language, with its plural forms", async
   expect(memorySize(4.81 * 2 ** 30)).toBe('4,81\u00a0GiB');
   expect([1, 2, 5].map(say)).toEqual(['z 1 rdzenia', 'z 2 rdzeni', 'z 5 rdzeni w sumie']);
   expect(trans.__('GPU %1: %2', 0, 'zgubione')).toBe('zgubione (GPU 0)');
-  // What nobody has translated stays as it is.
+  // A text without a translation is shown in English.
   expect(trans.__('asleep since %1', '10:42')).toBe('asleep since 10:42');
 });

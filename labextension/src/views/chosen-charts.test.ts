@@ -10,7 +10,7 @@ import { chosenCharts, warnOfUnknown } from './chosen-charts';
 
 const trans = nullTranslator.load('gpumon');
 
-it('charts are chosen by the names that people see, and by ids', () => {
+it('charts are selected by name or ID', () => {
   expect(
     chosenCharts(
       ['Power', ' sm active', 'cpu', 'RAM, total', 'temperature.gpu_celsius', 'power'],
@@ -25,7 +25,7 @@ it('charts are chosen by the names that people see, and by ids', () => {
   ]);
 });
 
-it('every name that the settings offer is that of another chart', () => {
+it('each offered name selects another chart', () => {
   const { examples } = properties.charts.items;
   expect(examples.length).toBeGreaterThan(70);
   expect(chosenCharts(examples, trans)).toHaveLength(examples.length);
@@ -33,7 +33,7 @@ it('every name that the settings offer is that of another chart', () => {
   expect(Notification.warning).not.toHaveBeenCalled();
 });
 
-it('a name of no chart is named, with the nearest that is one', () => {
+it('unknown chart name suggests the nearest one', () => {
   expect(chosenCharts(['Powr', 'SM activ'], trans)).toEqual([]);
   warnOfUnknown(['Powr', 'SM activ', 'Fan'], trans);
   const messages = vi.mocked(Notification.warning).mock.calls.map(([message]) => message);

@@ -1,17 +1,17 @@
-/** The charts of the settings, which are selected by names or IDs. */
+/** The charts that users select by name or ID in the settings. */
 
 import { chartCalled, nearestChart } from '@gpumon/page/charts';
 import { setTranslator } from '@gpumon/page/feed';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-/** Returns the IDs of the charts; unknown names are left out. */
+/** Returns the IDs of the named charts. Unknown names are omitted. */
 export function chosenCharts(names: readonly string[], trans: TranslationBundle): string[] {
   setTranslator(trans);
   return [...new Set(names.flatMap((name) => chartCalled(name) ?? []))];
 }
 
-/** Shows a notification for each name of the settings that belongs to no chart. */
+/** Shows a notification for each name in the settings that is not the name of a chart. */
 export function warnOfUnknown(names: readonly string[], trans: TranslationBundle): void {
   setTranslator(trans);
   for (const name of names.filter((one) => chartCalled(one) === null)) {

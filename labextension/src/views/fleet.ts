@@ -1,4 +1,4 @@
-/** Loaded when the fleet or a node of it is first shown. */
+/** The code of the fleet views, loaded when the fleet or one of its nodes is first shown. */
 
 import { adoptStyle } from '@gpumon/page/style';
 import viewStyle from '@gpumon/page/view.css?inline';

@@ -15,10 +15,13 @@ export interface LazyViewOptions {
   trans: TranslationBundle;
 }
 
-/** The parts of a mounted view that a widget controls. */
+/** The methods of a mounted view that a widget calls. */
 type MountedView = Omit<Mounted, 'setInterval'> & Partial<Mounted>;
 
-/** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
+/**
+ * A widget that loads its view when it first becomes visible. The view is inactive while the widget
+ * is hidden.
+ */
 export abstract class LazyView<View extends MountedView = MountedView> extends Widget {
   /** Resolves when the view is mounted. */
   protected readonly mounted: Promise<View>;
@@ -43,7 +46,7 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
     this.view?.invalidate();
   }
 
-  /** Called when JupyterLab has another theme. */
+  /** Called when the JupyterLab theme has changed. */
   themeChanged(): void {
     this.view?.themeChanged();
   }
@@ -57,7 +60,7 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
   /** Loads the view and mounts it, unless the widget has been disposed of meanwhile. */
   protected abstract load(): Promise<View | null>;
 
-  /** Gives the focus to the view, so that its keys work. */
+  /** Focuses the view, so that its keyboard shortcuts work. */
   protected override onActivateRequest(): void {
     void this.mounted.then(() =>
       this.node.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true }),
@@ -106,7 +109,7 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
   }
 }
 
-/** A view of a feed's GPUs. */
+/** A view of the GPUs of a feed. */
 export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<View> {
   constructor(
     id: string,
@@ -125,13 +128,13 @@ export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<
     options: MountOptions & ViewOptions,
   ): View;
 
-  /** Replaces the view, with the same feed. */
+  /** Replaces the view with a new view of the same feed. */
   protected remount: () => void = () => undefined;
 
   protected override async load(): Promise<View | null> {
     const { notebooks, trans } = this.options;
     const feeding = this.openFeed();
-    // This connects to the server while the view is still being loaded.
+    // This subscription connects to the server while the view is still loading.
     const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {
       const loading = Promise.all([feeding, notebooks(), import('./view'), connecting]);
@@ -150,7 +153,7 @@ export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<
           ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
         });
       this.remount = () => {
-        // The connection and the store are kept meanwhile.
+        // This subscription keeps the connection and the store while the view is replaced.
         const { unsubscribe } = feed.subscribe(() => undefined);
         this.view?.dispose();
         this.view = make();

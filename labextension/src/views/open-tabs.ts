@@ -7,7 +7,7 @@ import type { Tabs, TabView } from './tabs';
 
 const PREFIX = 'gpumon-dashboard-';
 
-/** Opens charts, or shows the tab with charts of the same GPUs. */
+/** Opens a tab with charts, or shows the existing tab with charts of the same GPUs. */
 export function openCharts(tabs: Tabs, address: string, id: string | null): void {
   const { charts, options } = tabs;
   if (id !== null) {
@@ -23,7 +23,7 @@ export function openCharts(tabs: Tabs, address: string, id: string | null): void
   addTab(tabs, charts, new DashboardPanel(newId(tabs), shown, options), true);
 }
 
-/** Opens the fleet or a node, or shows its tab. */
+/** Opens a tab with the fleet or a node, or shows the existing tab. */
 export function openFleet(
   tabs: Tabs,
   address: string | null,
@@ -85,7 +85,7 @@ function gpusOf(address: string): string | null {
   return new URLSearchParams(address).get('gpu');
 }
 
-/** Returns the address with the time range and charts of the settings, if it has none. */
+/** Adds the time range and charts of the settings to an address that has none. */
 function withSettings({ settings, options }: Tabs, address: string): string {
   const parts = new URLSearchParams(address);
   if (settings === null) {

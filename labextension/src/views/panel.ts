@@ -9,7 +9,7 @@ export interface GpuPanelOptions extends LazyViewOptions {
   onSettings: () => void;
 }
 
-/** The panel in the side bar. */
+/** The GPU panel in the sidebar. */
 export class GpuPanel extends FeedView<Monitor> {
   constructor(private readonly panelOptions: GpuPanelOptions) {
     const name = panelOptions.trans.__('GPUs');

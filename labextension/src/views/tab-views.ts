@@ -1,4 +1,4 @@
-/** The views in tabs: charts, the fleet, and a node of it. */
+/** The views in tabs: charts, the fleet, and a node of the fleet. */
 
 import type { Mounted, MountedDashboard, MountOptions, ViewOptions } from '@gpumon/page';
 import type { Feed } from '@gpumon/page/feed';
@@ -11,7 +11,7 @@ import type { TabView } from './tabs';
 
 type ViewModule = typeof import('./view');
 
-/** The prefix of a node's address that shows its charts. */
+/** The prefix of a node's address that opens the node's charts. */
 const CHARTS = 'charts';
 
 export class DashboardPanel extends FeedView<MountedDashboard> implements TabView {
@@ -67,7 +67,7 @@ export class FleetPanel extends LazyView<MountedFleet> implements TabView {
     return this.options.trans.__('GPU Fleet');
   }
 
-  /** Shows another address. */
+  /** Shows the view at another address. */
   goTo(address: string): void {
     this.address = address;
     void this.mounted.then((view) => view.show(this.address));
@@ -76,7 +76,7 @@ export class FleetPanel extends LazyView<MountedFleet> implements TabView {
   protected override async load(): Promise<MountedFleet | null> {
     const { app, connection } = this.options;
     const { baseUrl } = app.serviceManager.serverSettings;
-    // The connection sets the language and the units.
+    // Opening the feed sets the language and the units.
     const [{ mountFleet, nodePath }] = await Promise.all([import('./fleet'), connection.feed()]);
     return this.isDisposed
       ? null
@@ -95,7 +95,10 @@ export class FleetPanel extends LazyView<MountedFleet> implements TabView {
         });
   }
 
-  /** Sends a request to the server. If Jupyter answers with a page, the response explains why. */
+  /**
+   * Sends a request to the server. If Jupyter answers with an HTML page, the response explains the
+   * reason.
+   */
   private readonly request = async (path: string, init?: RequestInit): Promise<Response> => {
     const { app, trans } = this.options;
     const settings = app.serviceManager.serverSettings;
@@ -131,7 +134,7 @@ export class NodePanel extends FeedView implements TabView {
 
   protected override async openFeed(): Promise<Feed> {
     const { app, connection, trans } = this.options;
-    // The connection sets the language and the units.
+    // Opening the feed sets the language and the units.
     const [{ nodePath }] = await Promise.all([import('./fleet'), connection.feed()]);
     this.path = nodePath(this.machine) ?? '';
     return nodeFeed(app.serviceManager.serverSettings, trans, this.path);

@@ -7,27 +7,26 @@ import type { Settings } from '../settings';
 import type { LazyView, LazyViewOptions } from './lazy-view';
 
 export interface TabsOptions extends LazyViewOptions {
-  /** Notebook 7 has none. */
+  /** The layout restorer; `null` in Notebook 7. */
   restorer: ILayoutRestorer | null;
-  /** Whether the main area has tabs; in Notebook 7 it has one document. */
+  /** Whether the main area has tabs. In Notebook 7 it shows one document. */
   hasTabs: boolean;
 }
 
 /** A view in a tab of the main area. */
 export interface TabView extends Widget, Pick<LazyView, 'apply' | 'themeChanged'> {
-  /** The part of an address that selects what the tab shows. */
+  /** The part of the URL that selects the content of the tab. */
   address: string;
-  /** The name of a node of the fleet. */
+  /** The name of a node of the fleet; `null` for the other tabs. */
   readonly machine: string | null;
   /** Called when `address` has changed. */
   onAddress: () => void;
-  /** Returns the title of the tab. */
   describe: () => string;
 }
 
 type Tracker = WidgetTracker<MainAreaWidget<TabView>>;
 
-/** The tabs of charts, of the fleet and of its nodes, which are reopened after a reload. */
+/** The tabs with charts, the fleet and its nodes, which are reopened after a reload. */
 export class Tabs {
   readonly charts: Tracker = new WidgetTracker({ namespace: 'gpumon-dashboards' });
   readonly fleet: Tracker = new WidgetTracker({ namespace: 'gpumon-fleets' });
@@ -50,7 +49,7 @@ export class Tabs {
     this.forEach((view) => view.themeChanged());
   }
 
-  /** Reopens the tabs of the last session by these commands. */
+  /** Reopens the tabs of the last session with these commands. */
   restore(openCharts: string, openFleet: string): void {
     for (const [tracker, command] of [
       [this.charts, openCharts],
@@ -69,7 +68,7 @@ export class Tabs {
     }
   }
 
-  /** Opens the charts of an address; `id` is the widget's from the last session. */
+  /** Opens the charts of an address. `id` is the ID of a restored tab's widget. */
   async openCharts(address: string, id: string | null): Promise<void> {
     if (this.options.hasTabs) {
       (await import('./open-tabs')).openCharts(this, address, id);
@@ -78,7 +77,7 @@ export class Tabs {
     }
   }
 
-  /** Opens the fleet, or a node of it; without an address, in the state that is open. */
+  /** Opens the fleet or a node of it. If `address` is `null`, an open tab keeps its state. */
   async openFleet(address: string | null, node: string | null, isRestored: boolean): Promise<void> {
     if (this.options.hasTabs) {
       (await import('./open-tabs')).openFleet(this, address, node, isRestored);
@@ -87,7 +86,7 @@ export class Tabs {
     }
   }
 
-  /** Opens the page of the server, which has the same views. */
+  /** Opens the server's own page, which has the same views. */
   private openPage(address: string): void {
     const { baseUrl } = this.options.app.serviceManager.serverSettings;
     window.open(URLExt.join(baseUrl, 'gpumon/') + address, '_blank', 'noopener');

@@ -1,4 +1,4 @@
-/** Loaded when the panel or charts are first shown. */
+/** The code of the views, loaded when the panel or charts are first shown. */
 
 import { adoptStyle } from '@gpumon/page/style';
 import viewStyle from '@gpumon/page/view.css?inline';

@@ -25,14 +25,14 @@ function axis(
   return wholeAxis(UNITS[unit], limit, lines(...values), WINDOW);
 }
 
-describe('an axis', () => {
-  it('ends a little above its limit', () => {
+describe('value axis', () => {
+  it('axis ends slightly above its limit', () => {
     expect(axis('watts', 700, 100, 650, 700, 741)).toEqual([0, 742]);
     expect(axis('celsius', 87, 40, 60, 86, 99)).toEqual([20, 100]);
     expect(axis('bytes', 140 * 1024 ** 3, 0, 0, 0, 0)).toEqual([0, 140 * 1024 ** 3]);
   });
 
-  it('has every value that is shown, and stays while values change a little', () => {
+  it('axis shows all values and is stable', () => {
     expect(axis('watts', 700, 100, 650, 751, 700)).toEqual([0, 800]);
     expect(axis('watts', 700, 100, 650, 798, NaN)).toEqual([0, 800]);
     expect(axis('watts', 700, 900, 650, 700, 700), 'what has left the window').toEqual([0, 742]);
@@ -42,7 +42,7 @@ describe('an axis', () => {
     expect(axis('celsiusDifference', null, 23, -3, 23, 20)).toEqual([-10, 50]);
   });
 
-  it('of what has no limit ends at one of few round numbers', () => {
+  it('axis without limit ends at round number', () => {
     expect(axis('bytesPerSecond', null, 0, 3e6, 0, 0)).toEqual([0, 5e6]);
     expect(axis('bytesPerSecond', null, NaN, NaN, NaN, NaN)).toEqual([0, 1e6]);
     expect(axis('percent', null, 0, 50, 130, 0), 'a share').toEqual([0, 100]);

@@ -1,15 +1,15 @@
-/** Where the axis of values begins and ends. */
+/** The range of a chart's value axis. */
 
 import { firstAfter } from '../lib/timeline';
 import type { ChartLine, TimeWindow } from './content';
 import { roundRange, roundUp } from './ticks';
 
-/** What is known of an axis before there are values. */
+/** The properties of a value axis that do not depend on the values. */
 export interface AxisEnds {
   floor: number;
-  /** The upper end where no limit is known; the end of a share always. */
+  /** The upper end of the axis if no limit is known. For a share it is always the upper end. */
   ceiling: number;
-  /** Numbers are round in units of it. */
+  /** The unit in which axis labels are round numbers. */
   base: number;
   /** Whether no value is ever above `ceiling`. */
   bounded: boolean;
@@ -17,7 +17,9 @@ export interface AxisEnds {
 
 type Range = readonly [floor: number, ceiling: number];
 
-/** The axis as it is unless somebody zooms: up to the limit, and further where there are values. */
+/**
+ * Returns the range of an unzoomed axis: up to the limit, or further if there are higher values.
+ */
 export function wholeAxis(
   ends: AxisEnds,
   limit: number | null,
@@ -29,7 +31,7 @@ export function wholeAxis(
   if (ends.bounded || (isMemory && limit !== null)) {
     return [floor, ends.bounded ? ends.ceiling : Math.max(ends.ceiling, limit ?? 0)];
   }
-  // A little air above a limit that values may touch.
+  // The axis has some room above a limit that values may reach.
   const ceiling = Math.max(ends.ceiling, (limit ?? 0) * 1.06);
   const [lowest, highest] = extentOf(lines, window) ?? [floor, ceiling];
   if (highest > ceiling && limit === null && floor === 0) {
@@ -42,7 +44,10 @@ export function wholeAxis(
   ];
 }
 
-/** The axis that shows no more than there is; what is stacked stands on its floor. */
+/**
+ * Returns the smallest range that shows all values, or `null` if there are none. A stacked chart
+ * starts at `floor`.
+ */
 export function fittedAxis(
   { floor, base }: AxisEnds,
   isStacked: boolean,
@@ -53,7 +58,7 @@ export function fittedAxis(
   return extent && roundRange(isStacked ? floor : extent[0], extent[1], base);
 }
 
-/** The lowest and the highest value that are shown; `null` where there is none. */
+/** Returns the lowest and the highest visible value, or `null` if there are none. */
 function extentOf(
   lines: readonly ChartLine[],
   window: TimeWindow,

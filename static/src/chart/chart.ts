@@ -1,6 +1,5 @@
 /**
- * Lines over time on a canvas, on a wall clock; drawn anew only where somebody would see the
- * difference.
+ * A chart of lines over time on a canvas. It is redrawn only if the difference would be visible.
  */
 
 import type { ChartContent, PlotArea } from './content';
@@ -8,7 +7,7 @@ import { frameSignature, isVisibleChange, type FrameSignature } from './frame-di
 import { BOTTOM_PX, CLIP_PX, EDGE_PX, paintChart } from './paint';
 import type { Surface } from './surface';
 
-/** From this size on there is room for axes. */
+/** The minimum size at which a chart has room for axes. */
 const AXES_WIDTH_PX = 200;
 const AXES_HEIGHT_PX = 60;
 const LEFT_PX = 60;
@@ -18,17 +17,17 @@ export class Chart {
   private context: CanvasRenderingContext2D | null = null;
   private sizes: ResizeObserver | null = null;
   private content: ChartContent | null = null;
-  /** What the picture shows, and since when; `null` where it has to be drawn anew. */
+  /** A description of the drawn frame; `null` if it must be redrawn. */
   private drawn: FrameSignature | null = null;
   private drawn_ms = 0;
   private font = '';
   private width = 0;
   private height = 0;
 
-  /** The canvas is made when something is first drawn. */
+  /** The canvas is created when the chart is first drawn. */
   constructor(private readonly host: HTMLElement) {}
 
-  /** Measures the size at once, where no frame will be drawn before it is visible. */
+  /** Measures the size at once, for a chart that becomes visible before its next frame. */
   measure(): void {
     this.resize(this.host.clientWidth, this.host.clientHeight);
   }
@@ -44,7 +43,9 @@ export class Chart {
     this.paint();
   }
 
-  /** The time under a point of the screen; `null` where the chart is not drawn. */
+  /**
+   * Returns the time at a horizontal position on the screen, or `null` if the chart is not drawn.
+   */
   timeAt(clientX: number): number | null {
     const plotArea = this.plotArea();
     if (plotArea === null) {
@@ -55,7 +56,7 @@ export class Chart {
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
 
-  /** The milliseconds in a pixel of the page; `null` where the chart is not drawn. */
+  /** The milliseconds per CSS pixel; `null` if the chart is not drawn. */
   get pixel_ms(): number | null {
     const area = this.plotArea();
     return area === null
@@ -64,8 +65,8 @@ export class Chart {
   }
 
   /**
-   * The value under a point of the screen, and how much a pixel is; `null` where the chart is not
-   * drawn.
+   * Returns the value at a vertical position on the screen and the value of one pixel, or `null` if
+   * the chart is not drawn.
    */
   valueAt(clientY: number): { value: number; pixel: number } | null {
     const area = this.plotArea();
@@ -78,7 +79,10 @@ export class Chart {
     return { value: floor + (area.bottom - y) * perPixel, pixel: perPixel * ratio() };
   }
 
-  /** Where a time is, in pixels of the page from the left edge; `null` where it is not shown. */
+  /**
+   * Returns the position of a time in CSS pixels from the left edge, or `null` if the time is not
+   * visible.
+   */
   xOf(at_ms: number): number | null {
     const area = this.plotArea();
     return area === null || at_ms < area.from_ms || at_ms > area.to_ms
@@ -86,14 +90,14 @@ export class Chart {
       : area.x(at_ms) / ratio();
   }
 
-  /** Whether a point of the screen is on the axis of values. */
+  /** Returns whether a horizontal position on the screen is on the value axis. */
   isOnAxis(clientX: number): boolean {
     const area = this.plotArea();
     const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
     return area !== null && this.hasAxes() && x < area.left;
   }
 
-  /** Draws what is shown upon something else, in pixels of the device. */
+  /** Draws the content of the chart on another surface, in device pixels. */
   drawOn(surface: Surface): void {
     const area = this.plotArea();
     if (area !== null && this.content !== null) {
@@ -101,7 +105,7 @@ export class Chart {
     }
   }
 
-  /** The pixels of the device in one of the page. */
+  /** The number of device pixels per CSS pixel. */
   get px(): number {
     return ratio();
   }
@@ -120,14 +124,14 @@ export class Chart {
   }
 
   private open(): void {
-    // Without layout, such as in a test, nothing can be drawn.
+    // Without layout, for example in a test, nothing can be drawn.
     if (typeof ResizeObserver === 'undefined') {
       return;
     }
     const canvas = document.createElement('canvas');
     this.context = canvas.getContext('2d');
     this.host.append(canvas);
-    // It tells the size for the first time in the frame to come, when all is laid out anyway.
+    // The observer first reports the size in the next frame, when the page is laid out anyway.
     this.sizes = new ResizeObserver((entries) => {
       for (const { contentRect } of entries) {
         this.resize(contentRect.width, contentRect.height);
@@ -205,7 +209,9 @@ export class Chart {
     paintChart(ctx, plotArea, content);
   }
 
-  /** Letters are chosen once, since choosing them has the browser find out all styles. */
+  /**
+   * Sets the font only if it has changed, because each change makes the browser recalculate styles.
+   */
   private setFont(ctx: CanvasRenderingContext2D, family: string): void {
     const font = `${10 * ratio()}px ${family}`;
     if (font !== this.font) {

@@ -1,36 +1,36 @@
-/** What a chart shows, and where on its canvas. */
+/** The content of a chart, and its layout on the canvas. */
 
 import type { Extremes } from '../lib/timeline';
 import type { Scales } from './line';
 
-/** The part of the past that is shown. */
+/** The visible time range. */
 export interface TimeWindow {
   times_ms: Float64Array;
-  /** Which version of the past it is; another where more became known of it. */
+  /** The version of the data, which changes when older data are loaded. */
   revision: number | string;
   from_ms: number;
   to_ms: number;
-  /** Times further apart than this have nothing between them. */
+  /** The time between two values from which the line is interrupted. */
   gap_ms: number;
 }
 
 export interface ChartLine {
-  /** Tells lines of one color apart. */
+  /** Distinguishes lines of the same color. */
   id?: string;
-  /** One for each of the window's times; NaN is a hole. */
+  /** The values at the times of the window. NaN leaves a gap in the line. */
   values: Float64Array;
-  /** What lies behind values that are means: a band behind the line. */
+  /** The minimum and maximum behind each mean value, drawn as a band behind the line. */
   extremes?: Extremes | null;
-  /** Times of its own, where they are others than the window's. */
+  /** The times of the values, if they differ from the window's. */
   times_ms?: Float64Array;
   color: string;
-  /** Lengths of strokes and gaps, in pixels of the page, where there are more lines than colors. */
+  /** The lengths of dashes and gaps in CSS pixels, for charts with more lines than colors. */
   dash?: readonly number[];
-  /** Whether others are looked at just now. */
+  /** Whether the line is dimmed because another one is highlighted. */
   faint?: boolean;
-  /** Whether it is the one pointed at. */
+  /** Whether the line is highlighted because the pointer is on it. */
   strong?: boolean;
-  /** Whether the area below is left empty, also if it is the only line. */
+  /** Whether the area below the line is left unfilled, even if it is the only line. */
   unfilled?: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface Band {
   to_ms: number;
   color: string;
   label: string;
-  /** What a tooltip calls it, where that is more. */
+  /** The text of the tooltip, if it is longer than the label. */
   title?: string;
 }
 
@@ -48,7 +48,7 @@ export interface EventMarker {
   at_ms: number;
   color: string;
   label: string;
-  /** Whether it is marked on the axis alone, without a line across. */
+  /** Whether the mark is on the axis only, without a vertical line. */
   small?: boolean;
 }
 
@@ -60,9 +60,9 @@ export interface ChartStyle {
 }
 
 export interface ChartAxis {
-  /** Marks stand at round multiples of it. */
+  /** The unit in which axis labels are round numbers. */
   base: number;
-  /** The texts of marks, all in one format. */
+  /** Returns the axis labels of the values, all in the same format. */
   ticks: (values: readonly number[]) => string[];
 }
 
@@ -72,26 +72,26 @@ export interface ChartContent {
   window: TimeWindow;
   floor: number;
   ceiling: number;
-  /** Whether values beyond floor and ceiling are left out; else they are drawn at the edge. */
+  /** Whether values outside the axis are omitted. Otherwise they are drawn at its edge. */
   clipped?: boolean;
   lines: readonly ChartLine[];
-  /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
+  /** Filled lines that are stacked on top of each other, drawn behind `lines`. */
   stack?: readonly ChartLine[];
-  /** A value to mark across, with its number on the axis. */
+  /** A value that is marked by a horizontal line, with a label on the axis. */
   limit?: number | null;
-  /** What the limit is called, where its number does not tell: `slowdown`. */
+  /** The name of the limit, such as `slowdown`, if the value alone is not clear. */
   limitName?: string;
   bands?: readonly Band[];
   markers?: readonly EventMarker[];
-  /** The time under the pointer; `null` for now. */
+  /** The time under the pointer; `null` stands for now. */
   at_ms: number | null;
 }
 
-/** Where the lines are drawn, in pixels of the device. */
+/** The area of a canvas in which lines are drawn, in device pixels. */
 export interface PlotArea extends Scales {
-  /** The pixels of the device in one of the page. */
+  /** The number of device pixels per CSS pixel. */
   px: number;
-  /** Of the whole canvas. */
+  /** The width of the whole canvas. */
   width: number;
   height: number;
   /** Whether there is room for axes. */
@@ -100,7 +100,10 @@ export interface PlotArea extends Scales {
   top: number;
   right: number;
   bottom: number;
-  /** The times at its edges, at whole pixels, so that a line moves by whole pixels. */
+  /**
+   * The start of the visible time range, rounded to whole pixels, so that lines move by whole
+   * pixels.
+   */
   from_ms: number;
   to_ms: number;
 }

@@ -5,7 +5,7 @@ import { frameSignature, isVisibleChange } from './frame-diff';
 
 const MINUTE_MS = 60_000;
 
-/** A minute on 600 pixels, which end at `to_ms`. */
+/** Returns a plot area that shows the minute until `to_ms` on 600 pixels. */
 function field(to_ms: number): PlotArea {
   return {
     px: 1,
@@ -49,19 +49,19 @@ const before = frameSignature(content(50), field(MINUTE_MS));
 const seen = (changed: ChartContent, to_ms: number, since_ms: number): boolean =>
   isVisibleChange(before, frameSignature(changed, field(to_ms)), since_ms);
 
-describe('a picture is drawn anew', () => {
-  it('when the past has moved by two pixels, and not for one', () => {
+describe('redrawing a chart', () => {
+  it('movement by two pixels redraws the chart', () => {
     expect(seen(content(50), MINUTE_MS + 100, 5000)).toBe(false);
     expect(seen(content(50), MINUTE_MS + 200, 0)).toBe(true);
   });
 
-  it('for a new value alone only after a second, and never for a part of a pixel', () => {
+  it('new value redraws only after a second', () => {
     expect(seen(content(60), MINUTE_MS, 900)).toBe(false);
     expect(seen(content(60), MINUTE_MS, 1000)).toBe(true);
     expect(seen(content(50.3), MINUTE_MS, 5000)).toBe(false);
   });
 
-  it('at once for whatever else is another', () => {
+  it('any other change redraws at once', () => {
     const { window, lines } = content(50);
     const others: Partial<ChartContent>[] = [
       { at_ms: 5 },
@@ -80,7 +80,7 @@ describe('a picture is drawn anew', () => {
     );
   });
 
-  it('and not for the end of a band that goes on', () => {
+  it('end of ongoing band causes no redraw', () => {
     const band = (to_ms: number): Partial<ChartContent> => ({
       bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }],
     });

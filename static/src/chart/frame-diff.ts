@@ -1,14 +1,17 @@
-/** What a drawn frame shows, and whether the next would be visibly different. */
+/** A comparison of chart frames, to skip drawing a frame without a visible change. */
 
 import type { ChartContent, PlotArea } from './content';
 
-/** A step of the past to the left that is worth a drawing, in pixels of the device. */
+/** The distance in device pixels by which lines must move for a new frame. */
 const STEP_PX = 2;
-/** The newest value has its number beside the chart; the line's end may follow a little later. */
+/**
+ * The maximum delay before the end of a line shows the newest value, which is also shown as text
+ * next to the chart.
+ */
 const MAX_DELAY_MS = 1000;
 
 export interface FrameSignature {
-  /** All that is not told by the others. */
+  /** A string of all other content that makes a visible difference. */
   shape: string;
   to_ms: number;
   pixel_ms: number;
@@ -29,7 +32,7 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   } = content;
   const all = [...lines, ...stack];
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
-  // A band that goes on ends where the chart does.
+  // The end of an ongoing band moves with the end of the chart, so it is not a change.
   const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
   const bandEdges = bands.map(({ from_ms, to_ms, color }) => [
     from_ms,
@@ -61,7 +64,7 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   };
 }
 
-/** Whether the difference is visible, `since_ms` after the last drawing. */
+/** Returns whether the difference is visible, `since_ms` after the last frame. */
 export function isVisibleChange(
   before: FrameSignature,
   after: FrameSignature,

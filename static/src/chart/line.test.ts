@@ -29,11 +29,11 @@ function way(times: number[], values: number[], baseline: number | null = null):
   return said.steps.join(' ');
 }
 
-describe('a line', () => {
-  it('goes from sample to sample', () =>
+describe('chart line', () => {
+  it('line connects samples', () =>
     expect(way([0, 100, 200], [10, 20, 10])).toBe('M0,90 L10,80 L20,90'));
 
-  it('has a corner only where somebody would see it', () => {
+  it('line has only visible corners', () => {
     expect(way([0, 100, 200, 300, 400], [10, 20, 30.2, 40, 0])).toBe('M0,90 L30,60 L40,100');
     const times = Array.from({ length: 3000 }, (_, i) => i);
     const values = times.map((at) => 50 + 40 * Math.sin(at / 300));
@@ -49,12 +49,13 @@ describe('a line', () => {
         corners[next] ?? [],
       ];
       const drawn = x1 === x0 ? y1 : y0 + ((y1 - y0) * (at / 10 - x0)) / (x1 - x0);
-      // Half a column aside, and what nobody sees.
+      // The lowest and highest value of a column may be drawn half a column aside, so errors below
+      // a pixel are allowed.
       expect(next < 0 ? 0 : Math.abs(drawn - y(values[i] ?? NaN))).toBeLessThan(1);
     });
   });
 
-  it('keeps a spike at either edge of a column', () => {
+  it('spike at edge of a column is kept', () => {
     const peaks = [
       [1, 1, 99, 1, 1, 1],
       [1, 1, 1, 99, 1, 1],
@@ -69,13 +70,13 @@ describe('a line', () => {
     }
   });
 
-  it('leaves a hole open', () =>
+  it('gap in values leaves gap in line', () =>
     expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40])).toBe('M0,90 L10,80 M30,70 L40,60'));
 
-  it('shows a sample between two holes', () =>
+  it('single sample between gaps is visible', () =>
     expect(way([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80'));
 
-  it('keeps the highest and the lowest of each column', () => {
+  it('extremes of each column are kept', () => {
     const times = Array.from({ length: 1000 }, (_, i) => i / 10);
     const values = times.map((_, i) => (i === 543 ? 99 : 1));
     const said = way(times, values);
@@ -83,7 +84,7 @@ describe('a line', () => {
     expect(said).toContain('L5,1 ');
   });
 
-  it('is closed to the ground where it is filled, each part for itself', () => {
+  it('filled parts are closed separately at bottom', () => {
     expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40], 100)).toBe(
       'M0,90 L10,80 L10,100 L0,100 Z M30,70 L40,60 L40,100 L30,100 Z',
     );

@@ -1,25 +1,22 @@
-/** The way of a line through its samples, with no more corners than a screen can show. */
+/** The path of a line through its samples, with no more corners than a screen can show. */
 
-/** What is drawn upon: `Path2D`, or a stand-in that remembers. */
+/** The target of a line: `Path2D`, or a substitute that records the steps. */
 export type Path = Pick<Path2D, 'moveTo' | 'lineTo' | 'closePath'>;
 
-/** How times and values become places. */
+/** Conversions of times and values to positions in pixels. */
 export interface Scales {
   x: (at_ms: number) => number;
   y: (value: number) => number;
 }
 
-/**
- * Nobody sees that a line is so far beside its sample: painting takes as long as the corners are
- * many.
- */
+/** The maximum invisible distance of a line from a sample. Fewer corners make painting faster. */
 const INVISIBLE_PX = 0.3;
 
 /**
- * Adds the line through `values` from place `begin` up to `end`. Samples that fall on one column of
- * the screen become one stroke from the lowest to the highest, so that a spike is never lost. A
- * hole, which is NaN, ends the stroke. With `baseline`, each stroke is closed down to it, to be
- * filled.
+ * Adds the line through `values` from index `begin` up to `end`. Samples in the same pixel column
+ * become one stroke from the lowest to the highest value, so that no spike is lost. NaN is a gap
+ * and ends the stroke. With `baseline`, each stroke is closed down to the baseline, so that it can
+ * be filled.
  */
 export function addLine(
   path: Path,
@@ -66,24 +63,24 @@ export function addLine(
 }
 
 /**
- * A line without holes. A point is left out while a straight line from the last corner passes by it
- * (swinging door).
+ * A line without gaps. A point is omitted if a straight line from the last corner passes close to
+ * the point (swinging door algorithm).
  */
 class Stroke {
   private begun = NaN;
-  /** The last corner. */
+  /** The position of the last corner. */
   private cornerX = 0;
   private cornerY = 0;
-  /** Where the line has got to; the path ends at the last corner. */
+  /** The current end of the line. The path itself ends at the last corner. */
   private x = NaN;
   private y = 0;
-  /** The slopes of lines from the last corner that pass by all points since. */
+  /** The range of slopes from the last corner that pass close to all points since then. */
   private least = -Infinity;
   private most = Infinity;
 
   constructor(private readonly path: Path) {}
 
-  /** Goes through a column of the screen, and all that is in it. */
+  /** Adds a pixel column with all its values. */
   pass(x: number, first: number, low: number, high: number, last: number): void {
     if (Number.isNaN(this.begun)) {
       this.path.moveTo(x, first);
@@ -94,7 +91,7 @@ class Stroke {
       low >= Math.min(this.y, last) - INVISIBLE_PX &&
       high <= Math.max(this.y, last) + INVISIBLE_PX
     ) {
-      // Nothing in it lies beside the way from the column before.
+      // All values of the column are between the previous end and the last value.
       this.to(x, last);
     } else {
       this.to(x, first);
@@ -113,13 +110,13 @@ class Stroke {
       this.path.lineTo(this.begun, baseline);
       this.path.closePath();
     } else if (this.x === this.begun) {
-      // A sample between two holes is a point.
+      // A single sample between two gaps is drawn as a point.
       this.path.lineTo(this.x + 0.01, this.y);
     }
     this.begun = NaN;
   }
 
-  /** To both extremes of a column, the farther from its last sample first. */
+  /** Draws both extremes of a column, starting with the one farther from its last sample. */
   private upAndDown(x: number, low: number, high: number, last: number): void {
     for (const y of last - low > high - last ? [low, high, last] : [high, low, last]) {
       if (Math.abs(y - this.y) > INVISIBLE_PX) {
@@ -142,7 +139,7 @@ class Stroke {
     this.y = y;
   }
 
-  /** Draws up to where the line has got to. */
+  /** Draws the line up to its current end. */
   private corner(): void {
     if (this.x !== this.cornerX) {
       this.path.lineTo(this.x, this.y);

@@ -1,4 +1,4 @@
-/** Draws what a chart shows. */
+/** The drawing of a chart's content. */
 
 import { firstAfter, indexAt } from '../lib/timeline';
 import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
@@ -6,31 +6,31 @@ import { addLine } from './line';
 import type { Surface } from './surface';
 import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, timeTickText, valueTicks } from './ticks';
 
-/** Room for the dot at the newest value. */
+/** The margin for the dot at the newest value. */
 export const EDGE_PX = 4;
-/** How far beyond its area a line is drawn that is clipped: half of its width. */
+/** The distance that a clipped line may extend beyond its area, which is half of its width. */
 export const CLIP_PX = 1.5;
-/** Room for times, below the area and apart from the axis. */
+/** The height of the time labels below the area. */
 export const BOTTOM_PX = 18;
-/** Between an axis and its labels. */
+/** The distance between an axis and its labels. */
 const LABEL_PX = 7;
-/** Between times to the second, and between shorter ones. */
+/** The minimum distance between time labels with and without seconds. */
 const SECONDS_APART_PX = 62;
 const MINUTES_APART_PX = 54;
 const VALUE_APART_PX = 26;
-/** The height of letters, with a little air. */
+/** The height of a line of text. */
 const LETTERS_PX = 14;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
-/** Between the lowest and the highest reading. */
+/** The opacity of the band between the lowest and the highest reading. */
 const BAND_ALPHA = 0.22;
 const FAINT_ALPHA = 0.2;
 const NO_DASH: number[] = [];
-/** More lines than so are drawn thinner, and without dots. */
+/** The maximum number of lines that are drawn at full width and with dots. */
 const CROWD = 8;
 const LABEL_ROWS = 3;
 
-/** Upon a surface that has nothing on it, and the letters of a chart. */
+/** Draws a chart on an empty surface whose font is already set. */
 export function paintChart(ctx: Surface, area: PlotArea, content: ChartContent): void {
   paintBands(ctx, area, content);
   paintGrid(ctx, area, content);
@@ -80,8 +80,8 @@ function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
 }
 
 /**
- * The line of a limit; its number stands where those of the axis do, and its name where the line
- * leaves room.
+ * Draws the line of a limit, its value on the axis, and its name above or below the line, where
+ * there is room.
  */
 function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: number): void {
   const { limit, limitName, axis, style } = content;
@@ -120,11 +120,12 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
   ctx.textAlign = 'center';
   for (const at_ms of times_ms) {
     const text = timeTickText(at_ms, step_ms);
-    // Where a day begins among hours, its date stands out.
+    // The date of a new day is emphasized between hours.
     ctx.fillStyle = step_ms < DAY_MS && isMidnight(at_ms) ? style.text : style.muted;
     const half = ctx.measureText(text).width / 2;
     const x = Math.round(area.x(at_ms));
-    // The first label has the lowest value to its left.
+    // The first label may extend into the space of the value labels, but not over the labels
+    // themselves.
     if (x + half <= area.width && x - half >= left - LABEL_PX * px) {
       ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 2) * px);
       ctx.fillRect(x, bottom, px, 3 * px);
@@ -132,12 +133,12 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
   }
 }
 
-/** Top and bottom of what is drawn of lines that go beyond the area. */
+/** Returns the top and bottom of the region in which clipped lines are drawn. */
 function clipOf({ top, bottom, px }: PlotArea): [top: number, bottom: number] {
   return [top - CLIP_PX * px, bottom + CLIP_PX * px];
 }
 
-/** The place among the samples of the moment pointed at, or of the newest. */
+/** Returns the index of the sample under the pointer, or of the newest sample. */
 function cursorIndex(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
   return at_ms === null ? times_ms.length - 1 : indexAt(times_ms, at_ms, window.gap_ms);
 }
@@ -145,7 +146,7 @@ function cursorIndex(times_ms: Float64Array, { at_ms, window }: ChartContent): n
 function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: ChartContent): void {
   const { times_ms } = window;
   const [begin, end] = visibleRange(times_ms, area);
-  /** Fills what lies between two lines, or between a line and the ground. */
+  /** Fills the area between two lines, or between a line and the bottom. */
   const fill = (color: string, alpha: number, ...edges: readonly Float64Array[]): void => {
     ctx.beginPath();
     for (const values of edges) {
@@ -172,7 +173,7 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
       fill(color, BAND_ALPHA, extremes.high, extremes.low);
     }
   }
-  // What has the color of another is told from it by its dashed edge.
+  // A layer that shares its color with another one has a dashed edge to distinguish it.
   for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
     if (lines.length === 1 && layers.length === 0 && line.unfilled !== true) {
       fill(line.color, FILL_ALPHA, line.values);
@@ -190,8 +191,8 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
 }
 
 /**
- * The places of the samples to draw: one beyond each edge, so that lines come from and go to where
- * they should.
+ * Returns the range of indexes to draw. It includes one sample beyond each edge, so that lines
+ * extend to the edges.
  */
 function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, end: number] {
   const begin = Math.max(0, firstAfter(times_ms, area.from_ms) - 1);
@@ -199,8 +200,8 @@ function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, e
 }
 
 /**
- * Each line upon those before it. What is not known of one adds nothing; where nothing is known,
- * there is a hole.
+ * Returns the sums of each line and the lines before it. A missing value counts as zero; if all
+ * values are missing, there is a gap.
  */
 function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
@@ -216,7 +217,7 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
   });
 }
 
-/** A thin line at each event that is not small, and a wedge at its foot on the time axis. */
+/** Draws a thin vertical line at each event that is not small, and a triangle on the time axis. */
 function paintMarkers(ctx: Surface, area: PlotArea, { markers }: ChartContent): void {
   const half = 3.5 * area.px;
   for (const { at_ms, color, small } of markers ?? []) {
@@ -243,8 +244,8 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
   /**
-   * Where the last name in each row ends: names of bands that overlap stand below each other, or
-   * are left out.
+   * The right ends of the last labels in each row. Labels of overlapping bands use different rows,
+   * or are omitted if there is no room.
    */
   const ends = Array<number>(LABEL_ROWS).fill(-Infinity);
   for (const { from_ms, to_ms, color, label } of bands) {
@@ -268,14 +269,20 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
   }
 }
 
-/** Where a span of time is drawn; what is short is a pixel wide, what is not shown has no width. */
+/**
+ * Returns the position of a time range. A short range is one pixel wide, and an invisible range has
+ * no width.
+ */
 function extentOf(area: PlotArea, from_ms: number, to_ms: number): [x: number, width: number] {
   const x = Math.max(area.left, Math.round(area.x(from_ms)));
   const end = Math.min(area.right, Math.round(area.x(to_ms)));
   return [x, end < area.left || x > area.right ? 0 : Math.max(area.px, end - x)];
 }
 
-/** The time under the pointer, or the newest value: a dot on each line. */
+/**
+ * Draws a vertical line at the time under the pointer, and a dot on each line at that time or at
+ * the newest value.
+ */
 function paintCursor(ctx: Surface, area: PlotArea, content: ChartContent): void {
   const { px } = area;
   const { at_ms, window, lines, style } = content;

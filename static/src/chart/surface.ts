@@ -1,6 +1,4 @@
-/**
- * What a chart is drawn upon: a canvas, or a picture of lines and letters as `svg.ts` makes one.
- */
+/** The target of drawing: a canvas, or an SVG image from `svg.ts`. */
 export type Surface = Pick<
   CanvasRenderingContext2D,
   | 'fillStyle'

@@ -38,7 +38,7 @@ const CONTENT: ChartContent = {
   at_ms: null,
 };
 
-it('a chart is a picture of lines and letters, in which names are text', () => {
+it('SVG chart has names as text only', () => {
   const surface = new SvgSurface(200, 100, (text) => ({ width: 5 * text.length }) as TextMetrics);
   surface.font = 'bold 10px system-ui, sans-serif';
   paintChart(surface, AREA, CONTENT);
@@ -54,6 +54,6 @@ it('a chart is a picture of lines and letters, in which names are text', () => {
   expect(texts[0]?.getAttribute('font-size')).toBe('10px');
   expect(texts[0]?.getAttribute('font-family')).toBe('system-ui, sans-serif');
   expect(svg.querySelector('script')).toBeNull();
-  // What comes after the clipped lines is not clipped.
+  // Content after the clipped lines is not clipped.
   expect(svg.querySelector('svg > path[fill="blue"]')).not.toBeNull();
 });

@@ -1,4 +1,4 @@
-/** A surface that makes an SVG picture of what is drawn. */
+/** A drawing surface that produces an SVG image. */
 
 import type { Surface } from './surface';
 
@@ -25,12 +25,12 @@ export class SvgSurface implements Surface {
   private dash: readonly number[] = [];
   private path: string[] = [];
   private clips = 0;
-  /** The groups that are open; what is drawn goes into the innermost. */
+  /** The open groups. New elements are added to the innermost group. */
   private groups: SVGElement[];
-  /** How many were open at each `save`. */
+  /** The number of open groups at each `save`. */
   private readonly saved: number[] = [];
 
-  /** `measure` tells how wide a text in some font is, which only a canvas can. */
+  /** `measure` returns the width of a text in a font, which only a canvas can measure. */
   constructor(
     width: number,
     height: number,
@@ -40,7 +40,7 @@ export class SvgSurface implements Surface {
     this.groups = [this.root];
   }
 
-  /** The whole file. */
+  /** The content of the SVG file. */
   get text(): string {
     return new XMLSerializer().serializeToString(this.root);
   }
@@ -92,7 +92,7 @@ export class SvgSurface implements Surface {
     this.path.push(`M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`);
   }
 
-  /** A whole circle, whatever the angles. */
+  /** Adds a whole circle. Angles are ignored. */
   arc(x: number, y: number, radius: number): void {
     const r = short(radius);
     this.path.push(
@@ -132,7 +132,7 @@ export class SvgSurface implements Surface {
     this.saved.push(this.groups.length);
   }
 
-  /** Ends what was clipped and moved since; nothing else is set back. */
+  /** Ends clips and translations since the last `save`. Other state is not restored. */
   restore(): void {
     this.groups = this.groups.slice(0, this.saved.pop() ?? 1);
   }
@@ -159,12 +159,12 @@ function element(name: string, attributes: Attributes): SVGElement {
   return made;
 }
 
-/** Charts have plain colors alone. */
+/** Returns a plain color. Charts use no gradients or patterns. */
 function plain(style: string | CanvasGradient | CanvasPattern): string {
   return typeof style === 'string' ? style : 'none';
 }
 
-/** A hundredth of a pixel is enough. */
+/** Rounds to a hundredth of a pixel, which is enough for an image. */
 function short(value: number): number {
   return Math.round(value * 100) / 100;
 }

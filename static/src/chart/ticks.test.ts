@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { roundRange, roundUp, timeTicks, timeTickText, valueTicks } from './ticks';
 
-describe('marks of an axis', () => {
-  it('stand at round numbers, no more than there is room for', () => {
+describe('axis ticks', () => {
+  it('ticks are round and limited by room', () => {
     expect(valueTicks(0, 100, 4)).toEqual([0, 50, 100]);
     expect(valueTicks(0, 742, 4)).toEqual([0, 200, 400, 600]);
     expect(valueTicks(20, 100, 4)).toEqual([20, 40, 60, 80, 100]);
@@ -11,7 +11,7 @@ describe('marks of an axis', () => {
     expect(valueTicks(0, 0, 3)).toEqual([]);
   });
 
-  it('are round in the unit that is shown', () => {
+  it('ticks are round in the displayed unit', () => {
     const memorySize = 1024 ** 3;
     expect(valueTicks(0, 140 * memorySize, 4, memorySize)).toEqual([
       0,
@@ -20,14 +20,14 @@ describe('marks of an axis', () => {
     ]);
   });
 
-  it('keep an axis still while values change a little', () => {
+  it('small changes of values keep the axis', () => {
     expect([0.3, 1, 1.1, 4.9, 7.2, 99].map((value) => roundUp(value))).toEqual([
       0.5, 1, 2, 5, 10, 100,
     ]);
     expect(roundUp(3 * 1024 ** 3, 1024 ** 3)).toBe(5 * 1024 ** 3);
   });
 
-  it('fit an axis to what there is', () => {
+  it('axis fits its values', () => {
     expect(roundRange(52.3, 67.8)).toEqual([50, 70]);
     expect(roundRange(690, 690)).toEqual([690, 690.2]);
     expect(roundRange(0, 0)).toEqual([0, 0.0005]);
@@ -35,7 +35,7 @@ describe('marks of an axis', () => {
     expect(roundRange(31.2 * gib, 33.4 * gib, gib).map((value) => value / gib)).toEqual([31, 34]);
   });
 
-  it('stand at round times', () => {
+  it('time ticks are at round times', () => {
     const noon = new Date(2026, 10, 20, 12, 0, 7).getTime();
     const { step_ms, times_ms } = timeTicks(noon, noon + 120_000, 4);
     expect(step_ms).toBe(30_000);
@@ -44,7 +44,7 @@ describe('marks of an axis', () => {
     expect(day.times_ms.map((at) => new Date(at).getHours())).toEqual([18, 0, 6, 12]);
   });
 
-  it('stand at midnights and Mondays in longer spans, and say the day', () => {
+  it('long spans have dates at midnights or Mondays', () => {
     const noon = new Date(2026, 10, 20, 12).getTime();
     const texts = (days: number, most: number): string[] => {
       const { step_ms, times_ms } = timeTicks(noon - days * 86_400_000, noon, most);
@@ -56,8 +56,8 @@ describe('marks of an axis', () => {
     expect(timeTickText(noon + 7000, 1000)).toBe('12:00:07');
   });
 
-  it('stand at whole hours where clocks are set forward or back', () => {
-    // Where the reader's zone has no such days, all days have 24 hours.
+  it('clock changes keep ticks at whole hours', () => {
+    // In time zones without clock changes, all days have 24 hours.
     for (const [month, day] of [
       [2, 29],
       [9, 25],

@@ -1,4 +1,4 @@
-/** Axis ticks: at round numbers, and at round local times. */
+/** Axis ticks at round numbers and at round local times. */
 
 import { dayOfMonth, hourAndMinute, timeOfDay } from '../lib/format';
 
@@ -12,10 +12,13 @@ const TIME_STEPS_MS = [
   ...[1, 2, 3, 6, 12].map((n) => n * HOUR),
   ...[1, 2, 3, 7, 14, 28].map((n) => n * DAY_MS),
 ];
-/** The first of January 1970 was a Thursday; weeks are marked at their Mondays. */
+/**
+ * The first Monday after January 1, 1970, which was a Thursday, in days. Weekly ticks are on
+ * Mondays.
+ */
 const MONDAY = 4;
 
-/** No more than `most` round numbers from `min` to `max`; round in units of `base`, as GiB. */
+/** Returns at most `most` round numbers from `min` to `max`, in units of `base` such as GiB. */
 export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
   const least = (max - min) / base / Math.max(1, most);
   if (!(least > 0) || !Number.isFinite(least)) {
@@ -31,8 +34,8 @@ export function valueTicks(min: number, max: number, most: number, base = 1): nu
 }
 
 /**
- * Round numbers around `low` and `high`, a few steps apart, so that an axis does not change with
- * every sample.
+ * Returns round numbers below `low` and above `high`. They are a few steps apart, so that an axis
+ * does not change with every sample.
  */
 export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
   const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
@@ -42,15 +45,15 @@ export function roundRange(low: number, high: number, base = 1): [floor: number,
 }
 
 /**
- * The largest of few round numbers that `value` does not pass, so that an axis does not change with
- * every sample.
+ * Rounds up to 1, 2, 5 or 10 times a power of ten, so that an axis does not change with every
+ * sample.
  */
 export function roundUp(value: number, base = 1): number {
   const power = 10 ** Math.floor(Math.log10(value / base));
   return ([1, 2, 5].find((factor) => factor * power * base >= value) ?? 10) * power * base;
 }
 
-/** No more than `most` round times from `from_ms` to `to_ms`, and the time between them. */
+/** Returns at most `most` round times from `from_ms` to `to_ms`, and the interval between them. */
 export function timeTicks(
   from_ms: number,
   to_ms: number,
@@ -65,8 +68,8 @@ export function timeTicks(
 }
 
 /**
- * What a tick is called whose neighbors are `step_ms` away: seconds, minutes, or the day that
- * begins there.
+ * Returns the label of a tick at the interval `step_ms`: a time with or without seconds, or the
+ * date at the start of a day.
  */
 export function timeTickText(at_ms: number, step_ms: number): string {
   if (step_ms >= DAY_MS || (step_ms >= MINUTE_MS && isMidnight(at_ms))) {
@@ -75,14 +78,15 @@ export function timeTickText(at_ms: number, step_ms: number): string {
   return step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
 }
 
-/** Whether a day of the reader's begins there. */
+/** Returns whether a day starts at this time in the user's time zone. */
 export function isMidnight(at_ms: number): boolean {
   const date = new Date(at_ms);
   return date.getHours() + date.getMinutes() + date.getSeconds() === 0;
 }
 
 function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
-  // Half hours are round in local time, also where its zone is not whole hours away.
+  // Half hours are round in local time, even if the offset of the time zone is not a whole number
+  // of hours.
   const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
   const times_ms: number[] = [];
   for (
@@ -95,10 +99,7 @@ function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   return times_ms;
 }
 
-/**
- * Hours and days as clocks and calendars on the wall have them, also where a day has 23 or 25
- * hours.
- */
+/** Returns round hours and days of local time, including days of 23 or 25 hours. */
 function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   const from = new Date(from_ms);
   const step_days = Math.max(1, step_ms / DAY_MS);
@@ -115,7 +116,7 @@ function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
         from.getDate() + days,
         hour,
       ).getTime();
-      // An hour that a clock leaves out is the one after it.
+      // An hour that is skipped by daylight saving time is the same as the next hour.
       if (at >= from_ms && at <= to_ms && at !== last) {
         times_ms.push(at);
       }

@@ -2,13 +2,13 @@ import { expect, it } from 'vitest';
 
 import { ServerClock } from './clock';
 
-it('follows the least delayed frame', () => {
+it('clock follows the least delayed frame', () => {
   let local_ms = 1_000_000;
   const clock = new ServerClock(() => local_ms);
   clock.observe(5_000_000);
   expect(clock.now()).toBe(5_000_000);
   local_ms += 1000;
-  // This frame took 400 ms longer than the first, so it says less about the clock.
+  // This frame was delayed 400 ms more than the first frame, so the clock ignores it.
   clock.observe(5_000_600);
   expect(clock.now()).toBe(5_001_000);
   local_ms += 1000;
@@ -16,7 +16,7 @@ it('follows the least delayed frame', () => {
   expect(clock.now()).toBe(5_002_100);
 });
 
-it('follows a clock that was set back', () => {
+it('clock follows a server clock set back', () => {
   let local_ms = 1_000_000;
   const clock = new ServerClock(() => local_ms);
   clock.observe(1_000_000);

@@ -1,13 +1,14 @@
-/**
- * The server's clock as a client can know it, since the two machines may disagree about the time.
- */
+/** An estimate of the server's clock, because the clocks of server and client may differ. */
 export class ServerClock {
   private offset_ms = 0;
   private pinned_ms: number | null = null;
 
   constructor(private readonly localNow: () => number = Date.now) {}
 
-  /** Learns from a frame that the server dated `at_ms`. The least delayed frame tells the most. */
+  /**
+   * Updates the estimate from a frame that the server sent at `at_ms`. The frame with the shortest
+   * delay gives the best estimate.
+   */
   observe(at_ms: number): void {
     const seen_ms = at_ms - this.localNow();
     const jumped = Math.abs(seen_ms - this.offset_ms) > 3000;
@@ -17,8 +18,8 @@ export class ServerClock {
   }
 
   /**
-   * Stands still at this time: that of a recording, which may be played at any speed. `null` lets
-   * it go.
+   * Stops the clock at the time of a recording, which may be played at any speed. `null` releases
+   * the clock.
    */
   pin(at_ms: number | null): void {
     this.pinned_ms = at_ms;

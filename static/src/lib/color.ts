@@ -1,8 +1,8 @@
-/** Colors as computed styles give them. */
+/** Colors of computed styles. */
 
 /**
- * Perceived lightness from 0 (black) to 1 (white) of `rgb(...)` or `rgba(...)`; `null` where it is
- * see-through.
+ * Returns the perceived lightness of `rgb(...)` or `rgba(...)`, from 0 (black) to 1 (white), or
+ * `null` if the color is transparent.
  */
 function lightness(css: string): number | null {
   const parts = /^rgba?\(([^)]+)\)$/
@@ -16,7 +16,7 @@ function lightness(css: string): number | null {
   return (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
 }
 
-/** Whether the nearest opaque background behind `element` is dark. */
+/** Returns whether the nearest opaque background behind `element` is dark. */
 export function isOnDark(element: Element): boolean {
   for (let at: Element | null = element; at !== null; at = at.parentElement) {
     const found = lightness(getComputedStyle(at).backgroundColor);

@@ -1,11 +1,11 @@
-/** Tables that spreadsheets and programs read. */
+/** CSV files for spreadsheets and programs. */
 
-/** Cells that are text are written as they are: what strangers have chosen is to be `quoted`. */
+/** Returns a CSV table. Cells are not escaped, so names from other users must be quoted first. */
 export function csvTable(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
   return rows.map((row) => `${row.map((cell) => cell ?? '').join()}\r\n`).join('');
 }
 
-/** Names come from strangers: none is a formula, and none ends its cell. */
+/** Quotes a name that another user chose, so that it is neither a formula nor ends its cell. */
 export function quoted(name: string): string {
   return `"${name.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`;
 }

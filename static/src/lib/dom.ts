@@ -1,6 +1,9 @@
-/** Helpers for elements that Preact does not render. They write only differences. */
+/**
+ * Helpers for elements that Preact does not render. They only write to the DOM if something has
+ * changed.
+ */
 
-/** Makes an element. Strings become text nodes, so that data can never become markup. */
+/** Creates an element. Strings become text nodes, so that data can never become markup. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, string> = {},
@@ -14,7 +17,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Sets the text of an element that has nothing but text. */
+/** Sets the text of an element without child elements. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) {
     element.textContent = text;
@@ -30,7 +33,7 @@ export function setAttribute(element: Element, name: string, value: string | nul
   }
 }
 
-/** Shows or hides an element, also for screen readers. */
+/** Shows or hides an element, also from screen readers. */
 export function setShown(element: HTMLElement, shown: boolean): void {
   if (element.hidden === shown) {
     element.hidden = !shown;

@@ -4,7 +4,8 @@ import * as format from './format';
 import { chooseUnits } from './units';
 
 /**
- * The space between number and unit does not break; tests are easier to read with an ordinary one.
+ * Replaces the no-break spaces between numbers and units, so that the expectations are easier to
+ * read.
  */
 function plain(text: string): string {
   return text.replaceAll('\u00a0', ' ');
@@ -12,14 +13,14 @@ function plain(text: string): string {
 
 const GIB = 1024 ** 3;
 
-describe('the marks of an axis', () => {
+describe('axis labels', () => {
   it.each<[number[], number, string, string]>([
     [[0, 50, 100], 1, '%', '0 %, 50 %, 100 %'],
     [[0, 0.5e9, 1e9], 1e9, 'GB/s', '0.0 GB/s, 0.5 GB/s, 1.0 GB/s'],
     [[690, 690.05], 1, 'W', '690.00 W, 690.05 W'],
     [[2000], 1, 'MHz', '2,000 MHz'],
     [[0], 1, '', '0'],
-  ])('%j have one unit, and as many decimals as they need', (values, scale, unit, texts) =>
+  ])('labels of %j share unit and decimals', (values, scale, unit, texts) =>
     expect(format.axisTicks(values, scale, unit).map(plain).join(', ')).toBe(texts),
   );
 });
@@ -39,7 +40,7 @@ describe('numbers', () => {
     expect(format.significant(value)).toBe(text),
   );
 
-  it('always carry their unit', () => {
+  it('numbers always have a unit', () => {
     expect(plain(format.percent(95.6))).toBe('96 %');
     expect(plain(format.memorySize(78.2 * GIB))).toBe('78.2 GiB');
     expect(plain(format.watts(1234.5))).toBe('1,235 W');
@@ -52,7 +53,7 @@ describe('numbers', () => {
     expect(plain(format.operationsPerSecond(4.02e12, 'FLOP'))).toBe('4.02 TFLOP/s');
   });
 
-  it('in a column align on the point, and are never rounded to nothing', () => {
+  it('column values align and never round to zero', () => {
     const share = ({ main, rest }: { main: string; rest: string }): string =>
       plain(`${main} ${rest}`);
     expect(share(format.memoryShare(73.4 * GIB, 140 * GIB))).toBe('73 / 140 GiB');
@@ -65,7 +66,7 @@ describe('numbers', () => {
     expect(plain(format.memoryColumn(0))).toBe('0.0 GiB');
   });
 
-  it('as rates count in powers of ten', () => {
+  it('rates use powers of ten', () => {
     expect(plain(format.bytesPerSecond(0))).toBe('0 kB/s');
     expect(plain(format.bytesPerSecond(812e3))).toBe('812 kB/s');
     expect(plain(format.bytesPerSecond(999_900))).toBe('1.00 MB/s');
@@ -82,9 +83,9 @@ describe('times', () => {
     [60 * 60_000, '1 h'],
     [134 * 60_000, '2 h 14 min'],
     [146 * 3_600_000, '6 d 2 h'],
-  ])('%d ms last %s', (ms, text) => expect(plain(format.duration(ms))).toBe(text));
+  ])('%d ms is written as %s', (ms, text) => expect(plain(format.duration(ms))).toBe(text));
 
-  it('carry the date where they were not today', () => {
+  it('times of other days have a date', () => {
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
     expect(format.formatSince(then, new Date(2026, 10, 19, 23, 30).getTime())).toBe('23:05:09');
     expect(format.formatSince(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe(
@@ -92,7 +93,7 @@ describe('times', () => {
     );
   });
 
-  it('are in the units that somebody has chosen', () => {
+  it('values use the selected units', () => {
     chooseUnits({ memory: 'GB', temperature: '°F' });
     try {
       expect(plain(format.memorySize(GIB))).toBe('1.07 GB');
@@ -115,7 +116,7 @@ describe('other languages', () => {
     ['de', '1.980,5', '4,81 GiB', '0,5 s', '19. Nov. 2026 23:05:09'],
     ['fr', '1\u202f980,5', '4,81 GiB', '0,5 s', '19 nov. 2026 23:05:09'],
     ['fi', '1 980,5', '4,81 GiB', '0,5 s', '19.11.2026 23.05.09'],
-  ])('%s has its own numbers and dates', (language, number, memory, seconds, date) => {
+  ])('language %s has its own numbers and dates', (language, number, memory, seconds, date) => {
     format.setLocale(language);
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
     expect([

@@ -1,7 +1,7 @@
 /**
- * Numbers as people read them: in their language, with a unit, and at most three significant
- * digits. A kind of place has one unit, so that values never jump. The space before a unit does
- * not break.
+ * Numbers in the user's language, with a unit and at most three significant digits. Each kind of
+ * value uses one unit wherever it is displayed, so that values do not jump. The space before a unit
+ * is a no-break space.
  */
 
 import { memoryUnitBytes, units } from './units';
@@ -10,19 +10,21 @@ const SPACE = '\u00a0';
 
 export const DASH = '–';
 
-/** Numbers from the server, such as PIDs, have these digits, too. */
+/** Latin digits in all languages, because numbers from the server such as PIDs also use them. */
 const DIGITS = { numberingSystem: 'latn' } as const;
-/** Clocks have 24 hours in every language, so that times have one width and match logs. */
+/**
+ * Times use the 24-hour clock in every language, so that they have the same width and match logs.
+ */
 const CLOCK = { ...DIGITS, hourCycle: 'h23', hour: '2-digit', minute: '2-digit' } as const;
 const DAY = { ...DIGITS, month: 'short', day: 'numeric' } as const;
 
-/** Languages that are written from right to left. */
+/** The languages that are written from right to left. */
 const RIGHT_TO_LEFT = /^(ar|fa|he|iw|ps|ur|yi)\b/;
 
 interface Formats {
-  /** Whether values have to be isolated from the text around them. */
+  /** Whether values must be isolated from the surrounding text. */
   isRightToLeft: boolean;
-  /** By the number of decimals. */
+  /** The number formats by number of decimals. */
   decimals: Intl.NumberFormat[];
   second: Intl.DateTimeFormat;
   minute: Intl.DateTimeFormat;
@@ -33,7 +35,10 @@ interface Formats {
 let locale: string | undefined;
 let made: Formats | null = null;
 
-/** Sets the language of numbers and dates, such as `pt-BR`; without one, the browser's. */
+/**
+ * Sets the language of numbers and dates, such as `pt-BR`. `undefined` selects the browser's
+ * language.
+ */
 export function setLocale(language: string | undefined): void {
   locale = language;
   made = null;
@@ -54,20 +59,23 @@ function localeFormats(): Formats {
   });
 }
 
-/** Returns a number and its unit, which keep their order in text from right to left. */
+/** Returns a number with its unit, which keep their order in right-to-left text. */
 export function withUnit(number: string | number, unit: string): string {
   const value = `${number}${SPACE}${unit}`;
   return localeFormats().isRightToLeft ? `\u2066${value}\u2069` : value;
 }
 
-/** Splits what `withUnit` returned; the number may have spaces between thousands. */
+/**
+ * Splits a value from `withUnit` into number and unit. The number may contain spaces between
+ * thousands.
+ */
 export function splitUnit(value: string): [number: string, unit: string] {
   const plain = value.replace(/[\u2066\u2069]/g, '');
   const end = plain.lastIndexOf(SPACE);
   return end < 0 ? [plain, ''] : [plain.slice(0, end), plain.slice(end + 1)];
 }
 
-/** Returns a number with this many decimals: `1,980.5`. */
+/** Returns a number with this many decimals, such as `1,980.5`. */
 export function formatDecimal(value: number, digits: number): string {
   const format = (localeFormats().decimals[digits] ??= new Intl.NumberFormat(locale, {
     ...DIGITS,
@@ -79,8 +87,8 @@ export function formatDecimal(value: number, digits: number): string {
 }
 
 /**
- * Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`,
- * `1,980`.
+ * Returns a number with three significant digits and at most two decimals, such as `0.41`, `4.81`,
+ * `61.0`, `140` or `1,980`.
  */
 export function significant(value: number): string {
   const size = Math.abs(value);
@@ -89,8 +97,8 @@ export function significant(value: number): string {
 }
 
 /**
- * The marks of an axis, all with one unit and as many decimals as their distance needs: `0.0 GB/s`,
- * `0.5 GB/s`.
+ * Returns the labels of an axis, all with the same unit and with as many decimals as their distance
+ * requires: `0.0 GB/s`, `0.5 GB/s`.
  */
 export function axisTicks(values: readonly number[], scale: number, unit: string): string[] {
   const [first = 0, second = first] = values;
@@ -103,7 +111,7 @@ export function axisTicks(values: readonly number[], scale: number, unit: string
   );
 }
 
-/** `96 %`, from 0 to 100. */
+/** Returns a percentage from 0 to 100, such as `96 %`. */
 export function percent(value: number): string {
   return withUnit(count(value), '%');
 }
@@ -112,7 +120,7 @@ export function count(value: number): string {
   return formatDecimal(value, 0);
 }
 
-/** The number alone of a memory size, in GiB or what else was chosen: `61.0`. */
+/** Returns a memory size without its unit, in GiB or the unit that the user chose: `61.0`. */
 export function memoryNumber(bytes: number): string {
   return bytes === 0 ? '0' : significant(bytes / memoryUnitBytes());
 }
@@ -122,16 +130,16 @@ export function memorySize(bytes: number): string {
 }
 
 /**
- * What stands behind the number of memory in use: `/ 140 GiB`, or the unit alone where the total is
- * not known.
+ * Returns the text after the number of memory in use: `/ 140 GiB`, or only the unit if the total is
+ * unknown.
  */
 export function memoryTotal(bytes: number | null): string {
   return bytes === null ? units().memory : `/ ${memorySize(bytes)}`;
 }
 
 /**
- * Memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both are
- * whole numbers, unless the total has only one digit.
+ * Returns memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both
+ * are whole numbers, unless the total has only one digit.
  */
 export function memoryShare(used: number, total: number | null): { main: string; rest: string } {
   const unit = memoryUnitBytes();
@@ -140,7 +148,7 @@ export function memoryShare(used: number, total: number | null): { main: string;
   return { main: format(used / unit), rest: `${outOf}${units().memory}` };
 }
 
-/** Memory of any size, in a sentence: `184 MiB`, `61.0 GiB`. */
+/** Returns a memory size of any magnitude for a sentence: `184 MiB`, `61.0 GiB`. */
 export function memoryAmount(bytes: number): string {
   const small = smallMemory();
   return bytes >= 1000 * small.bytes
@@ -148,7 +156,10 @@ export function memoryAmount(bytes: number): string {
     : withUnit(bytes === 0 ? '0' : significant(bytes / small.bytes), small.name);
 }
 
-/** Memory in a column: one decimal of GiB, so that points align; MiB for what would be 0.0. */
+/**
+ * Returns a memory size for a table column: GiB with one decimal, so that decimal points align, or
+ * MiB if that would be 0.0.
+ */
 export function memoryColumn(bytes: number): string {
   const unit = memoryUnitBytes();
   const small = smallMemory();
@@ -157,7 +168,7 @@ export function memoryColumn(bytes: number): string {
     : withUnit(formatDecimal(bytes / unit, 1), units().memory);
 }
 
-/** MiB beside GiB, MB beside GB. */
+/** Returns MiB if the memory unit is GiB, and MB if it is GB. */
 function smallMemory(): { name: string; bytes: number } {
   const { memory } = units();
   return memory === 'GiB' ? { name: 'MiB', bytes: 1024 ** 2 } : { name: 'MB', bytes: 1e6 };
@@ -167,7 +178,7 @@ export function watts(value: number): string {
   return withUnit(count(value), 'W');
 }
 
-/** A temperature in the unit that was chosen. */
+/** Converts a temperature to the unit that the user chose. */
 export function degrees(celsius: number): number {
   return units().temperature === '°C' ? celsius : celsius * 1.8 + 32;
 }
@@ -176,7 +187,7 @@ export function celsius(value: number): string {
   return withUnit(count(degrees(value)), units().temperature);
 }
 
-/** Between two temperatures. */
+/** Converts the difference of two temperatures to the unit that the user chose. */
 export function degreesBetween(celsius: number): number {
   return units().temperature === '°C' ? celsius : celsius * 1.8;
 }
@@ -189,20 +200,22 @@ export function mhz(value: number): string {
   return withUnit(count(value), 'MHz');
 }
 
-/** The unit of a rate, and its size in bytes per second: links and disks count in powers of ten. */
+/**
+ * Returns the unit of a rate and its size in bytes per second. Links and disks use powers of ten.
+ */
 export function rateUnit(value: number): readonly [scale: number, unit: string] {
   return value >= 0.9995e9 ? [1e9, 'GB/s'] : value >= 0.9995e6 ? [1e6, 'MB/s'] : [1e3, 'kB/s'];
 }
 
-/** `12.4 MB/s`. */
+/** Returns a rate such as `12.4 MB/s`. */
 export function bytesPerSecond(value: number): string {
   const [scale, unit] = rateUnit(value);
   return withUnit(value === 0 ? '0' : significant(value / scale), unit);
 }
 
 /**
- * How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1 h` to the
- * minute.
+ * Returns a duration in the largest suitable unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1
+ * h` for a full hour.
  */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
@@ -225,7 +238,8 @@ function withRest(value: number, unit: string, rest: number, restUnit: string): 
 }
 
 /**
- * How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration.
+ * Returns an elapsed time with three digits: `80 ms`, `12.4 s`. From two minutes on, it is
+ * formatted like other durations.
  */
 export function precise(ms: number): string {
   if (ms < 999.5) {
@@ -234,7 +248,7 @@ export function precise(ms: number): string {
   return ms < 120_000 ? withUnit(significant(ms / 1000), 's') : duration(ms);
 }
 
-/** `5.50 µs`, `12.4 ms`. */
+/** Returns a time such as `5.50 µs` or `12.4 ms`. */
 export function microseconds(us: number): string {
   if (us >= 999_500) {
     return precise(us / 1000);
@@ -242,7 +256,7 @@ export function microseconds(us: number): string {
   return us < 999.5 ? withUnit(significant(us), 'µs') : withUnit(significant(us / 1000), 'ms');
 }
 
-/** `4.02 TFLOP/s`; `unit` is what is counted. */
+/** Returns a rate such as `4.02 TFLOP/s`. `unit` is the counted operation. */
 export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string {
   const [scale, prefix] =
     value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
@@ -253,45 +267,45 @@ export function kilowattHours(joules: number): string {
   return withUnit(significant(joules / 3.6e6), 'kWh');
 }
 
-/** The unit of an energy, and its size in joules. */
+/** Returns the unit of an energy and its size in joules. */
 export function energyUnit(joules: number): readonly [scale: number, unit: string] {
   return joules >= 0.9995e6 ? [1e6, 'MJ'] : joules >= 999.5 ? [1e3, 'kJ'] : [1, 'J'];
 }
 
-/** `420 J`, `6.10 kJ`, `1.20 MJ`. */
+/** Returns an energy such as `420 J`, `6.10 kJ` or `1.20 MJ`. */
 export function energy(joules: number): string {
   const [scale, unit] = energyUnit(joules);
   return withUnit(significant(joules / scale), unit);
 }
 
-/** A span of time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
+/** Returns a time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
 export function seconds(ms: number): string {
   const tenths = ms < 1000 ? Math.round(ms / 100) : Math.round(ms / 1000) * 10;
   return withUnit(formatDecimal(tenths / 10, tenths % 10 === 0 ? 0 : 1), 's');
 }
 
-/** The time of day, `10:42:07`, in the reader's zone. */
+/** Returns the time of day in the user's time zone, such as `10:42:07`. */
 export function timeOfDay(atMs: number): string {
   return localeFormats().second.format(atMs);
 }
 
-/** The time of day without seconds, `10:42`. */
+/** Returns the time of day without seconds, such as `10:42`. */
 export function hourAndMinute(atMs: number): string {
   return localeFormats().minute.format(atMs);
 }
 
-/** The day, `Nov 24`. */
+/** Returns the day and month, such as `Nov 24`. */
 export function dayOfMonth(atMs: number): string {
   return localeFormats().day.format(atMs);
 }
 
-/** A moment: the time of day, with the date unless it was today. */
+/** Returns the time of day, with the date unless it was today. */
 export function formatSince(atMs: number, nowMs: number, time = timeOfDay): string {
   const isToday = new Date(atMs).toDateString() === new Date(nowMs).toDateString();
   return isToday ? time(atMs) : dateAndTime(atMs, time);
 }
 
-/** Date and time of day, `Nov 23, 2026 10:42:07`, in the reader's zone. */
+/** Returns the date and time of day in the user's time zone, such as `Nov 23, 2026 10:42:07`. */
 export function dateAndTime(atMs: number, time = timeOfDay): string {
   return `${localeFormats().date.format(atMs)} ${time(atMs)}`;
 }

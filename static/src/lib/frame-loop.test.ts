@@ -4,7 +4,7 @@ import { FrameLoop } from './frame-loop';
 
 const draw = vi.fn();
 let loop: FrameLoop;
-/** What drawings have taken so far. */
+/** The total time that drawing has taken so far. */
 let taken_ms = 0;
 
 beforeEach(() => {
@@ -24,8 +24,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('drawing', () => {
-  it('of what somebody did comes with the next frame, once', () => {
+describe('frame loop', () => {
+  it('user input draws once, in next frame', () => {
     loop.invalidate();
     loop.invalidate();
     vi.advanceTimersByTime(20);
@@ -35,7 +35,7 @@ describe('drawing', () => {
     expect(draw).toHaveBeenCalledTimes(2);
   });
 
-  it('goes on with the other views where one fails', () => {
+  it('error in one view does not stop others', () => {
     const report = vi.fn();
     vi.stubGlobal('reportError', report);
     const failing = new FrameLoop(() => {
@@ -52,7 +52,7 @@ describe('drawing', () => {
     last.setRunning(false);
   });
 
-  it('of ten samples a second is of the newest, every 240 ms', () => {
+  it('ten samples per second draw every 240 ms', () => {
     for (let i = 0; i < 20; i += 1) {
       loop.invalidateThrottled();
       if (i === 0) {
@@ -71,7 +71,7 @@ describe('drawing', () => {
     expect(draw.mock.calls.length).toBeGreaterThan(before);
   });
 
-  it('of a fast stream is of an update that has just come', () => {
+  it('fast stream draws updates when they arrive', () => {
     let came_ms = 0;
     const ages: number[] = [];
     draw.mockImplementation(() => ages.push(performance.now() - came_ms));
@@ -82,7 +82,7 @@ describe('drawing', () => {
     }
     expect(ages.length).toBeGreaterThan(12);
     expect(Math.max(...ages)).toBeLessThan(20);
-    // It ends, and its last update is seen.
+    // The last update of a stream is drawn after the stream ends.
     loop.invalidateThrottled();
     draw.mockClear();
     loop.invalidateThrottled();
@@ -90,7 +90,7 @@ describe('drawing', () => {
     expect(draw).toHaveBeenCalledTimes(1);
   });
 
-  it('of a sample is not put off by what was drawn for another reason', () => {
+  it('other drawings do not delay live updates', () => {
     takes(200);
     for (let i = 0; i < 5; i += 1) {
       vi.advanceTimersByTime(950);
@@ -103,7 +103,7 @@ describe('drawing', () => {
     }
   });
 
-  it('of several views is of the same moment', () => {
+  it('several views draw the same sample', () => {
     const drawn = [0, 0, 0];
     let sample = 0;
     const loops = drawn.map((_, view) => {
@@ -116,7 +116,7 @@ describe('drawing', () => {
     for (sample = 1; sample < 50; sample += 1) {
       loops.forEach((one) => one.invalidateThrottled());
       vi.advanceTimersByTime(30);
-      // Somebody moves the pointer over one of them.
+      // User input redraws one of the views.
       loops[sample % 3]?.invalidate();
       vi.advanceTimersByTime(70);
       expect(new Set(drawn).size).toBe(1);
@@ -124,7 +124,7 @@ describe('drawing', () => {
     loops.forEach((one) => one.setRunning(false));
   });
 
-  it('does not happen while hidden, and then at once', () => {
+  it('hidden view draws when shown again', () => {
     loop.setRunning(false);
     loop.invalidate();
     loop.invalidateThrottled();
@@ -135,7 +135,7 @@ describe('drawing', () => {
     expect(draw).toHaveBeenCalledTimes(1);
   });
 
-  it('takes a fiftieth of the time at most, and once a second it is always allowed', () => {
+  it('drawing takes two percent but happens every second', () => {
     const usual = drawnInTenSeconds();
     expect(usual).toBeGreaterThan(30);
     takes(10);
@@ -147,7 +147,7 @@ describe('drawing', () => {
     expect(slowest).toBeGreaterThanOrEqual(9);
   });
 
-  it('of several is shared among them', () => {
+  it('several views share the drawing time', () => {
     takes(6);
     const alone = drawnInTenSeconds();
     const other = new FrameLoop(draw);
@@ -164,17 +164,18 @@ describe('drawing', () => {
 });
 
 /**
- * From now on a drawing takes so long. The clock of fake timers stands still while something runs.
+ * Makes each drawing take this long. The clock of fake timers does not advance by itself while code
+ * runs.
  */
 function takes(ms: number): void {
   draw.mockImplementation(() => {
     taken_ms += ms;
   });
-  // What drawings take is known after some of them.
+  // The page learns the cost of a drawing from several drawings.
   drawnInTenSeconds();
 }
 
-/** How many drawings there are, with ten samples a second. */
+/** Returns the number of drawings in ten seconds with ten samples per second. */
 function drawnInTenSeconds(): number {
   draw.mockClear();
   for (let i = 0; i < 100; i += 1) {

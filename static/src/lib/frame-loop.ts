@@ -1,45 +1,48 @@
 /**
  * Draws the views of a page at most once per animation frame, less often for live updates, and
- * never while hidden. All views are drawn in the same frame, so that they show the same sample.
+ * never while they are hidden. All views are drawn in the same frame, so that they show the same
+ * sample.
  *
- * A live update of eight GPUs takes the main thread 7 ms, most of it in styles, layout and paint.
- * Ten a second would take twice the 4 % that a page may take.
+ * A live update of eight GPUs takes 7 ms on the main thread, most of it for styles, layout and
+ * paint. Ten updates per second would exceed the page's budget several times.
  */
 
-/** The least time between live updates; four samples a second are all drawn. */
+/**
+ * The minimum time between live updates. At up to four samples per second, every sample is drawn.
+ */
 const MIN_INTERVAL_MS = 240;
-/** The share of a page's time that live updates may take, however many views there are. */
+/** The share of a page's time that live updates may take, for all views together. */
 const MAX_LOAD = 1 / 50;
-/** Once a second is always allowed. */
+/** The maximum time between live updates, so that one per second is always drawn. */
 const MAX_INTERVAL_MS = 900;
 /**
- * Where updates come this often, what is drawn is an update that has just come, not one that has
- * waited.
+ * If updates arrive at most this far apart, the page draws an update when it arrives instead of one
+ * that has waited.
  */
 const OFTEN_MS = 150;
-/** Views of a page hear of the same update one after another. */
+/** The maximum time in which all views of a page receive the same update. */
 const SAME_MS = 20;
 /** The weight of the newest drawing in the average cost. */
 const WEIGHT = 0.25;
 
-/** What the views that are shown have in common. */
+/** The state that all visible views share. */
 class Page {
   readonly loops = new Set<FrameLoop>();
   private requested = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /**
-   * When a live update was drawn last. What somebody did, or a clock that went on, is no reason to
-   * put off the next.
+   * The time of the last drawing of a live update. Drawings after user input or a clock tick do not
+   * delay the next live update.
    */
   private live_ms = -Infinity;
-  /** When an update came last, and how long after the one before. */
+  /** The arrival time of the last update, and the time between the last two updates. */
   private came_ms = -Infinity;
   private apart_ms = Infinity;
-  /** What a drawing of all takes with all that the browser does after it, on average. */
+  /** The average time of drawing all views, including the browser's work afterwards. */
   private cost_ms = 0;
   private isLive = false;
 
-  /** Draws with the next frame. */
+  /** Draws all views in the next frame. */
   request(): void {
     if (this.requested === 0) {
       clearTimeout(this.timer);
@@ -48,12 +51,12 @@ class Page {
     }
   }
 
-  /** The least time between two drawings of live updates. */
+  /** The minimum time between two drawings of live updates. */
   get interval_ms(): number {
     return Math.min(Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
   }
 
-  /** Draws with the next frame, or once the last live update is long enough ago. */
+  /** Draws in the next frame, or later if the last live update was drawn too recently. */
   requestLive(): void {
     const now_ms = performance.now();
     this.isLive = true;
@@ -65,13 +68,17 @@ class Page {
     if (left_ms <= 0) {
       this.request();
     } else if (this.requested === 0) {
-      // Of a fast stream the next update is drawn that comes once this is over, unless none comes.
+      // In a fast stream, the next update after this time is drawn. The timer only draws if no
+      // update arrives.
       const patience_ms = this.apart_ms <= OFTEN_MS ? 2 * OFTEN_MS : 0;
       this.timer ??= setTimeout(() => this.request(), left_ms + patience_ms);
     }
   }
 
-  /** Nobody sees anything any more; what is shown next costs something else. */
+  /**
+   * Stops drawing when no view is visible. The measured cost is reset, because the next views may
+   * have a different cost.
+   */
   stop(): void {
     cancelAnimationFrame(this.requested);
     clearTimeout(this.timer);
@@ -89,7 +96,7 @@ class Page {
       this.isLive = false;
     }
     this.loops.forEach((loop) => loop.drawIfDirty());
-    // Styles, layout and paint follow within the same task.
+    // The browser computes styles, layout and paint in the same task, before this timer fires.
     setTimeout(() => {
       this.cost_ms += WEIGHT * (performance.now() - begun_ms - this.cost_ms);
     });
@@ -98,7 +105,7 @@ class Page {
 
 const page = new Page();
 
-/** Returns the least time between two drawings of live updates, in milliseconds. */
+/** Returns the minimum time between two drawings of live updates, in milliseconds. */
 export function liveInterval_ms(): number {
   return page.interval_ms;
 }
@@ -109,7 +116,7 @@ export class FrameLoop {
 
   constructor(private readonly draw: () => void) {}
 
-  /** Draws with the next frame, after user input. */
+  /** Draws the view in the next frame, after user input. */
   invalidate(): void {
     this.dirty = true;
     if (page.loops.has(this)) {
@@ -118,8 +125,8 @@ export class FrameLoop {
   }
 
   /**
-   * There is something new: drawn with the next frame, unless the last drawing of such is but a
-   * moment ago.
+   * Draws the view after a live update: in the next frame, or later if the last live update was
+   * drawn too recently.
    */
   invalidateThrottled(): void {
     this.dirty = true;
@@ -128,7 +135,7 @@ export class FrameLoop {
     }
   }
 
-  /** Starts or stops drawing; what changed meanwhile is drawn at the start. */
+  /** Starts or stops drawing. Changes in the meantime are drawn when drawing starts again. */
   setRunning(running: boolean): void {
     if (running) {
       page.loops.add(this);
@@ -146,7 +153,7 @@ export class FrameLoop {
       try {
         this.draw();
       } catch (error) {
-        // The other views are drawn all the same.
+        // An error in one view must not prevent drawing the others.
         reportError(error);
       }
     }

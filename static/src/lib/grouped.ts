@@ -1,4 +1,4 @@
-/** All by what `keyOf` says of each, in their order; a modern browser's `Map.groupBy`. */
+/** Groups values by key in their order, like the newer `Map.groupBy`. */
 export function grouped<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<Key, T[]> {
   const groups = new Map<Key, T[]>();
   for (const one of all) {

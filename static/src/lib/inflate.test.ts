@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { ENCODING, Inflater } from './inflate';
 
-/** As the server does: on its own, and open for the next. */
+/** Compresses a message like the server does: flushed, but with the stream still open. */
 function message(text: string): ArrayBuffer {
   const { buffer, byteOffset, byteLength } = deflateRawSync(`${text}\n`, {
     finishFlush: constants.Z_SYNC_FLUSH,
@@ -13,7 +13,7 @@ function message(text: string): ArrayBuffer {
 }
 
 describe('compressed lines', () => {
-  it('come whole and in order, be they short, longer than a piece, or of several bytes a letter', async () => {
+  it('lines of any length arrive whole, in order', async () => {
     const texts = Array.from({ length: 300 }, (_, i) =>
       JSON.stringify({ i, text: `°µ${'x'.repeat((i % 7) * 30_000)}` }),
     );
@@ -26,21 +26,21 @@ describe('compressed lines', () => {
     expect(onError).not.toHaveBeenCalled();
   });
 
-  it('do not need those before, which a slow client has not got', async () => {
+  it('lines can be read without earlier ones', async () => {
     const received: string[] = [];
     const inflater = new Inflater((text) => received.push(text), vi.fn());
     inflater.push(message('"one, two, three, four"'));
     await vi.waitFor(() => expect(received).toEqual(['"one, two, three, four"']));
   });
 
-  it('say that they are damaged', async () => {
+  it('corrupt data is reported', async () => {
     const onError = vi.fn();
     const inflater = new Inflater(vi.fn(), onError);
     inflater.push(new Uint8Array([0xff, 0xff, 0xff]).buffer);
     await vi.waitFor(() => expect(onError).toHaveBeenCalled());
   });
 
-  it('are asked for where they can be read', () => {
+  it('compression is requested if supported', () => {
     expect(ENCODING).toBe('deflate-raw');
   });
 });

@@ -1,15 +1,15 @@
 /**
- * Texts that come compressed: lines of one raw deflate stream (RFC 1951), in chunks that end at the
- * end of a line.
+ * A decompressor of text lines in one raw deflate stream (RFC 1951). Each chunk ends at the end of
+ * a line.
  */
 
-/** What this browser can read. */
+/** The stream encoding that this browser supports. */
 export const ENCODING = canInflate() ? 'deflate-raw' : 'text';
 
 export class Inflater {
   private readonly writer: WritableStreamDefaultWriter<BufferSource>;
 
-  /** Calls `onText` for each line, and `onError` where the stream is damaged. */
+  /** Calls `onText` for each line, and `onError` if the stream is corrupt. */
   constructor(
     private readonly onText: (text: string) => void,
     private readonly onError: () => void,
@@ -33,7 +33,8 @@ export class Inflater {
         return;
       }
       text += decoder.decode(value, { stream: true });
-      // What is one text may come in several pieces; JSON has no line feed within.
+      // A message may arrive in several pieces. JSON contains no line feeds, so a line feed ends
+      // the message.
       if (text.endsWith('\n')) {
         const lines = text.trimEnd().split('\n');
         text = '';

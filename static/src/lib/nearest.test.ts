@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { nearest } from './nearest';
 
-it('the nearest word takes the fewest changes', () => {
+it('nearest word needs the fewest changes', () => {
   const words = ['power', 'pcie', 'temperature', 'sm active'];
   for (const [word, meant] of [
     ['powr', 'power'],

@@ -1,8 +1,8 @@
-/** What somebody may have meant by a word with a slip. */
+/** Suggestions for misspelled words. */
 
 /**
- * The one of `words` that takes the fewest insertions, deletions and replacements; `null` where
- * there are none.
+ * Returns the word with the fewest insertions, deletions and replacements, or `null` if `words` is
+ * empty.
  */
 export function nearest(word: string, words: readonly string[]): string | null {
   let best: { word: string; distance: number } | null = null;
@@ -15,7 +15,7 @@ export function nearest(word: string, words: readonly string[]): string | null {
   return best?.word ?? null;
 }
 
-/** Levenshtein's distance, with one row of its table at a time. */
+/** Returns the Levenshtein distance, computed one table row at a time. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i += 1) {

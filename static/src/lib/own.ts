@@ -1,6 +1,6 @@
 /**
- * What a table has under a name that strangers chose: nothing that all objects have, as
- * `constructor`.
+ * Returns the entry of a table under a name from other users, which may be an inherited property
+ * such as `constructor`.
  */
 export function own<T>(table: Readonly<Partial<Record<string, T>>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;

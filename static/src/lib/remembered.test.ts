@@ -5,7 +5,7 @@ import { chooseUnits } from './units';
 
 afterEach(() => chooseUnits({ memory: 'GiB', temperature: '°C' }));
 
-it('is made anew for other arguments, and in other units', () => {
+it('changed arguments or units recompute the result', () => {
   const make = vi.fn((a: object, b: number) => [a, b]);
   const get = remembered(make);
   const a = {};

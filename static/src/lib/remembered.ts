@@ -1,10 +1,10 @@
-/** What need not be made anew for each drawing. */
+/** Memoization of values that do not change with every frame. */
 
 import { units } from './units';
 
 /**
- * Like `make`, which is called again only where an argument or the units are others than the last
- * time.
+ * Returns a function that caches the last result of `make`, and calls `make` again only if an
+ * argument or the units have changed.
  */
 export function remembered<Args extends readonly unknown[], Result>(
   make: (...args: Args) => Result,

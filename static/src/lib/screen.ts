@@ -1,9 +1,12 @@
 /**
- * Where elements are on the screen. Without a layout, as in a test, they have no width and are not
- * on it.
+ * Observers of element sizes and positions. Without layout, for example in a test, elements have no
+ * width and are not on the screen.
  */
 
-/** Receives an element's width, at first and whenever it changes. Returns what ends that. */
+/**
+ * Calls `listener` with an element's width at first and after each change. Returns a function that
+ * ends the observation.
+ */
 export function observeWidth(element: Element, listener: (width_px: number) => void): () => void {
   if (typeof ResizeObserver === 'undefined') {
     return () => undefined;
@@ -13,12 +16,14 @@ export function observeWidth(element: Element, listener: (width_px: number) => v
   return () => observer.disconnect();
 }
 
-/** Tells elements when they are scrolled into view, or out of it: only what is seen is drawn. */
+/**
+ * Notifies when elements are scrolled into or out of view, so that only visible elements are drawn.
+ */
 export class ScreenObserver {
   private readonly listeners = new Map<Element, (onScreen: boolean) => void>();
   private readonly observer: IntersectionObserver | null;
 
-  /** `margin` is how much further than the screen it looks. */
+  /** `margin` extends the screen, so that elements near it are also reported. */
   constructor(margin = '0px') {
     const changed = (entries: readonly IntersectionObserverEntry[]): void => {
       for (const { target, isIntersecting } of entries) {

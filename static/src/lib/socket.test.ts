@@ -45,7 +45,7 @@ let phases: SocketPhase[];
 let messages: string[];
 let socket: ReconnectingSocket;
 
-/** The newest connection. */
+/** Returns the newest socket. */
 function last(): FakeSocket {
   const found = sockets.at(-1);
   if (found === undefined) {
@@ -77,20 +77,20 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('backing off', () => {
-  it('doubles up to a limit', () => {
+describe('retry delay', () => {
+  it('delay doubles up to a limit', () => {
     const waits = [0, 1, 2, 3, 4, 5, 6, 1000].map((attempt) => backoffMs(attempt, () => 1));
     expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
   });
 
-  it('spreads over half of the wait', () => {
+  it('delay varies by half', () => {
     expect(backoffMs(2, () => 0)).toBe(1000);
     expect(backoffMs(2, () => 0.5)).toBe(1500);
   });
 });
 
-describe('a reconnecting socket', () => {
-  it('waits longer after each failure, and says until when', () => {
+describe('reconnecting socket', () => {
+  it('each failure increases the wait, which is shown', () => {
     last().fail();
     expect(phases.at(-1)).toEqual({ phase: 'waiting', attempt: 1, retry_at_ms: Date.now() + 500 });
     vi.advanceTimersByTime(500);
@@ -102,7 +102,7 @@ describe('a reconnecting socket', () => {
     expect(sockets).toHaveLength(3);
   });
 
-  it('waits briefly again once the server has proved to be well', () => {
+  it('healthy server resets the retry delay', () => {
     last().fail();
     vi.advanceTimersByTime(500);
     last().open();
@@ -111,7 +111,7 @@ describe('a reconnecting socket', () => {
     expect(phases.at(-1)).toMatchObject({ phase: 'waiting', retry_at_ms: Date.now() + 500 });
   });
 
-  it('goes on backing off from a server that accepts and then hangs up', () => {
+  it('server that hangs up keeps increasing the delay', () => {
     for (const wait of [500, 1000, 2000]) {
       last().open();
       last().fail();
@@ -120,7 +120,7 @@ describe('a reconnecting socket', () => {
     }
   });
 
-  it('takes silence for death', () => {
+  it('silent connection counts as dead', () => {
     last().open();
     vi.advanceTimersByTime(10_000);
     last().hear('{}');
@@ -132,7 +132,7 @@ describe('a reconnecting socket', () => {
     expect(sockets.length).toBeGreaterThan(1);
   });
 
-  it('does not listen to a connection that it has given up', () => {
+  it('messages of dropped connection are ignored', () => {
     last().open();
     const dead = last();
     vi.advanceTimersByTime(SILENCE_MS + 2000);
@@ -143,30 +143,30 @@ describe('a reconnecting socket', () => {
     expect(phases).toHaveLength(count);
   });
 
-  it('reads what comes compressed, and tries again where it is damaged', async () => {
+  it('corrupt compressed data causes a reconnect', async () => {
     vi.useRealTimers();
     last().open();
-    // One block that is not compressed.
+    // These bytes are one uncompressed deflate block.
     last().hear(new Uint8Array([0, 3, 0, 0xfc, 0xff, 0x7b, 0x7d, 0x0a]).buffer);
     await vi.waitFor(() => expect(messages).toEqual(['{}']));
     last().hear(new Uint8Array([0xff]).buffer);
     await vi.waitFor(() => expect(phases.at(-1)).toMatchObject({ phase: 'waiting' }));
   });
 
-  it('is patient with a server that is still being started', () => {
+  it('starting server is given a minute to answer', () => {
     vi.advanceTimersByTime(40_000);
     expect(sockets).toHaveLength(1);
     vi.advanceTimersByTime(25_000);
     expect(sockets).toHaveLength(2);
   });
 
-  it('asks at once when the network is back', () => {
+  it('restored network reconnects at once', () => {
     last().fail();
     globalThis.dispatchEvent(new Event('online'));
     expect(sockets).toHaveLength(2);
   });
 
-  it('asks at once when the machine has slept', () => {
+  it('woken machine reconnects at once', () => {
     for (let i = 0; i < 6; i += 1) {
       last().fail();
       vi.advanceTimersByTime(15_000);
@@ -178,14 +178,14 @@ describe('a reconnecting socket', () => {
     expect(sockets).toHaveLength(count + 1);
   });
 
-  it('sends only while connected', () => {
+  it('messages are only sent while connected', () => {
     expect(socket.send('a')).toBe(false);
     last().open();
     expect(socket.send('b')).toBe(true);
     expect(last().sent).toEqual(['b']);
   });
 
-  it('stays closed once it is disposed of', () => {
+  it('disposed socket stays closed', () => {
     last().open();
     socket.dispose();
     socket.dispose();
@@ -195,7 +195,7 @@ describe('a reconnecting socket', () => {
     expect(last().closed).toBe(true);
   });
 
-  it('survives an address that the browser refuses', () => {
+  it('rejected URL is retried later', () => {
     socket.dispose();
     const refusing = new ReconnectingSocket({
       open: () => {

@@ -1,4 +1,4 @@
-/** A WebSocket that reconnects, and that detects a dead connection. */
+/** A WebSocket that reconnects and detects a dead connection. */
 
 import { Inflater } from './inflate';
 
@@ -13,35 +13,41 @@ export interface SocketLike {
 }
 
 export type SocketPhase =
-  /** The connection is being made; `attempt` counts from 0 since the last good one. */
+  /**
+   * The connection is being established. `attempt` is the number of failures since the last good
+   * connection.
+   */
   | { phase: 'connecting'; attempt: number }
   | { phase: 'open' }
-  /** It failed and will be tried again at `retry_at_ms` of the local clock. */
+  /** The connection failed and will be retried at `retry_at_ms` of the local clock. */
   | { phase: 'waiting'; attempt: number; retry_at_ms: number };
 
 export interface ReconnectingSocketOptions {
   open: () => SocketLike;
-  /** Of a compressed message, each of its lines. */
+  /** Called with each message, or with each line of a compressed message. */
   onMessage: (text: string) => void;
   onPhase: (phase: SocketPhase) => void;
-  /** From 0 to 1; replaceable for tests. */
+  /** Returns a random number from 0 to 1; replaceable for tests. */
   random?: () => number;
 }
 
-/** The server sends at least every 5 s, so the connection is dead after this long a silence. */
+/**
+ * The time without messages after which the connection is dead. The server sends at least every 5
+ * s.
+ */
 export const SILENCE_MS = 15_000;
-/** A proxy may have to start the server first. */
+/** The maximum time to connect. A proxy may have to start the server first. */
 const CONNECT_MS = 60_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const TICK_MS = 1000;
-/** A tick this late means that the machine was suspended. */
+/** The delay of a tick that indicates that the machine was suspended. */
 const SUSPENDED_MS = 10_000;
 const OPEN = 1;
 
 /**
- * The wait before attempt `attempt` (from 0): doubles up to 15 s, and spreads so that clients do
- * not come all at once.
+ * Returns the delay before attempt `attempt` (from 0). It doubles up to 15 s, and is random, so
+ * that clients do not reconnect all at once.
  */
 export function backoffMs(attempt: number, random: () => number): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
@@ -72,7 +78,7 @@ export class ReconnectingSocket {
     this.connect();
   }
 
-  /** Sends a text; false where there is no connection. */
+  /** Sends a text. Returns `false` if there is no connection. */
   send(text: string): boolean {
     if (this.socket?.readyState !== OPEN) {
       return false;
@@ -81,12 +87,12 @@ export class ReconnectingSocket {
     return true;
   }
 
-  /** The server has answered: the next failure waits briefly again. */
+  /** Resets the retry delay after the server has answered. */
   resetBackoff(): void {
     this.attempt = 0;
   }
 
-  /** Where a retry is due later, tries at once. */
+  /** Connects at once if a retry is pending. */
   retryNow(): void {
     if (this.socket === null && this.ticker !== undefined) {
       this.connect();
@@ -109,7 +115,7 @@ export class ReconnectingSocket {
     try {
       socket = this.options.open();
     } catch {
-      // A URL that the browser refuses; later it may be another one.
+      // The browser rejects this URL, but a later attempt may use another one.
       this.failed();
       return;
     }
@@ -132,7 +138,7 @@ export class ReconnectingSocket {
     socket.onclose = () => this.failed();
   }
 
-  /** What is read later than a connection has been given up is no longer of interest. */
+  /** Returns an inflater that ignores text and errors of a socket that has been dropped. */
   private inflater(socket: SocketLike): Inflater {
     const isCurrent = (): boolean => this.socket === socket;
     return new Inflater(

@@ -8,7 +8,7 @@ afterEach(() => {
   localStorage.clear();
 });
 
-/** Has `localStorage` refuse what these methods of it do. */
+/** Makes these methods of `localStorage` throw. */
 function refuse(...methods: ('getItem' | 'setItem' | 'removeItem')[]): void {
   for (const method of methods) {
     vi.spyOn(Storage.prototype, method).mockImplementation(() => {
@@ -17,14 +17,14 @@ function refuse(...methods: ('getItem' | 'setItem' | 'removeItem')[]): void {
   }
 }
 
-it('a choice outlives the page, until it is forgotten', () => {
+it('stored value survives until it is removed', () => {
   new Stored('a').set('1');
   expect(new Stored('a').get()).toBe('1');
   new Stored('a').set(null);
   expect(new Stored('a').get()).toBeNull();
 });
 
-it('a choice that storage has no room for holds in this page', () => {
+it('full storage keeps the value on the page', () => {
   const stored = new Stored('a');
   stored.set('before');
   refuse('setItem');
@@ -34,7 +34,7 @@ it('a choice that storage has no room for holds in this page', () => {
   expect(stored.get()).toBeNull();
 });
 
-it('a choice lasts as long as the page where storage is forbidden', () => {
+it('forbidden storage keeps the value on the page', () => {
   refuse('getItem', 'setItem', 'removeItem');
   const stored = new Stored('a');
   expect(stored.get()).toBeNull();

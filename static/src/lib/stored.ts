@@ -1,10 +1,10 @@
 /**
- * A choice that outlives the page. Storage may be forbidden, as in a private window, or full; it
- * then lasts as long as the page.
+ * A setting that survives a reload of the page. If storage is full or forbidden, for example in a
+ * private window, the setting lasts as long as the page.
  */
 
 export class Stored {
-  /** What storage did not take. */
+  /** The value that could not be stored. */
   private fallback: string | null = null;
 
   constructor(private readonly key: string) {}
@@ -17,7 +17,7 @@ export class Stored {
     }
   }
 
-  /** `null` forgets it. */
+  /** Stores a value; `null` removes it. */
   set(value: string | null): void {
     this.fallback = null;
     try {

@@ -1,8 +1,7 @@
 const adopted = new Set<string>();
 
 /**
- * Has the document use a style sheet, once, and in a way that a strict content security policy
- * allows.
+ * Adds a style sheet to the document once, in a way that a strict content security policy allows.
  */
 export function adoptStyle(text: string): void {
   if (!adopted.has(text) && 'adoptedStyleSheets' in document) {

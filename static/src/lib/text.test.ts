@@ -9,7 +9,7 @@ interface Cases {
   visible: string[];
 }
 
-it('invisible characters are replaced, others are not', () => {
+it('invisible characters are replaced, others are kept', () => {
   const file = new URL('../../../tests/invisible-characters.json', import.meta.url);
   const { invisible, visible } = JSON.parse(readFileSync(file, 'utf8')) as Cases;
   for (const digits of invisible) {

@@ -4,7 +4,7 @@ import { indexAt, Timeline } from './timeline';
 
 const GAP_MS = 2500;
 
-/** With `null` for a hole. */
+/** Converts the values to a list, with `null` for a gap. */
 function said(values: Float64Array): (number | null)[] {
   return [...values].map((value) => (Number.isNaN(value) ? null : value));
 }
@@ -13,8 +13,8 @@ function at(value: number): Map<string, number> {
   return new Map([['a', value]]);
 }
 
-describe('a timeline', () => {
-  it('has a hole where time has one', () => {
+describe('timeline', () => {
+  it('gap in time is a gap in values', () => {
     const line = new Timeline(100);
     line.push(1000, at(1), GAP_MS);
     line.push(2000, at(2), GAP_MS);
@@ -23,7 +23,7 @@ describe('a timeline', () => {
     expect(said(line.values('a'))).toEqual([1, 2, null, 3]);
   });
 
-  it('takes no moment twice, and none from the past', () => {
+  it('repeated and old moments are ignored', () => {
     const line = new Timeline(100);
     line.push(2000, at(1), GAP_MS);
     line.push(2000, at(2), GAP_MS);
@@ -31,7 +31,7 @@ describe('a timeline', () => {
     expect(said(line.values('a'))).toEqual([1]);
   });
 
-  it('gives a series that comes late an empty past', () => {
+  it('late series has an empty past', () => {
     const line = new Timeline(100);
     line.push(1000, at(1), GAP_MS);
     line.push(2000, new Map([['b', 5]]), GAP_MS);
@@ -39,7 +39,7 @@ describe('a timeline', () => {
     expect(said(line.values('b'))).toEqual([null, 5]);
   });
 
-  it('forgets the oldest', () => {
+  it('oldest moments are dropped', () => {
     const line = new Timeline(1000);
     for (let i = 1; i <= 5000; i += 1) {
       line.push(i * 1000, at(i), GAP_MS);
@@ -51,7 +51,7 @@ describe('a timeline', () => {
     expect([...line.values('a')]).toEqual([...times_ms].map((time) => time / 1000));
   });
 
-  it('has no hole between means, nor behind the last of them', () => {
+  it('means have no gaps between them', () => {
     const line = new Timeline(100);
     const column = new Map([['a', [1, 2, 3]]]);
     line.merge([5000, 15_000, 25_000], column, 450, 600, GAP_MS, { count: 3, reach_ms: 15_000 });
@@ -66,7 +66,7 @@ describe('a timeline', () => {
     expect(said(line.times_ms)).toEqual([...times, 39_001, 60_000]);
   });
 
-  it('is filled in with what was missed, and keeps what is known', () => {
+  it('merge adds missing values, keeps known ones', () => {
     const line = new Timeline(100);
     line.push(1000, at(1), GAP_MS);
     line.push(2000, at(2), GAP_MS);
@@ -82,8 +82,8 @@ describe('a timeline', () => {
   });
 });
 
-describe('a timeline that is denser than what it missed', () => {
-  it('has what it missed without holes', () => {
+describe('timeline denser than the merged data', () => {
+  it('merged moments leave no gaps', () => {
     const line = new Timeline(100);
     for (let i = 0; i <= 16; i += 1) {
       line.push(1000 + i * 250, at(i), GAP_MS);
@@ -94,15 +94,15 @@ describe('a timeline that is denser than what it missed', () => {
   });
 });
 
-describe('the place at a time', () => {
-  it('is the nearest one', () => {
+describe('index of a time', () => {
+  it('nearest time is found', () => {
     const times = [1000, 2000, 3000];
     expect(indexAt(times, 1400, GAP_MS)).toBe(0);
     expect(indexAt(times, 1600, GAP_MS)).toBe(1);
     expect(indexAt(times, 4000, GAP_MS)).toBe(2);
   });
 
-  it('is none where nothing is near', () => {
+  it('distant time is not found', () => {
     expect(indexAt([], 1000, GAP_MS)).toBe(-1);
     expect(indexAt([1000], 9000, GAP_MS)).toBe(-1);
   });

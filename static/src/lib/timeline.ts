@@ -1,61 +1,64 @@
 /**
- * Many series on one time axis, oldest first, of bounded length. A hole in time is a hole in every
- * series.
+ * Time series with a common time axis, oldest first, with a maximum length. A gap in time is a gap
+ * in every series.
  */
 
-/** A value for each of some times; `null` where there was none. */
+/** The values at a list of times; `null` where there was none. */
 export type Column = readonly (number | null)[];
 
-/** Series on one axis of time. */
+/** Time series with a common time axis. */
 export interface SeriesSource {
-  /** Milliseconds since the Unix epoch, the oldest first. */
+  /** The times in milliseconds since the Unix epoch, oldest first. */
   readonly times_ms: Float64Array;
-  /** Another where more became known of the past than the newest moment. */
+  /** The version of the data, which changes when older data are added. */
   readonly revision: number | string;
-  /** The values under `key`, one for each time, NaN where there was none. */
+  /** Returns the values of the series `key`, one for each time. NaN stands for a missing value. */
   values: (key: string) => Float64Array;
-  /** What lies behind values that are means; left out, or `null`, where each is one reading. */
+  /** Returns the extremes behind each mean value, or `null` if each value is a single reading. */
   extremes?: (key: string) => Extremes | null;
 }
 
-/** The lowest and the highest reading in the time that each value is the mean of. */
+/** The lowest and the highest reading in the time range of each mean value. */
 export interface Extremes {
   low: Float64Array;
   high: Float64Array;
 }
 
-/** The room that a series has at first; it grows as it is needed. */
+/** The initial capacity of a series, which grows when needed. */
 const INITIAL_CAPACITY = 256;
 
 /**
- * Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next
- * moment may move it.
+ * Keeps the newest `capacity` moments. The returned arrays must be read at once, because the next
+ * moment may overwrite them.
  */
 export class Timeline implements SeriesSource {
-  /** Counts the times that more became known of the past than the newest moment. */
+  /** The number of times that older data were added or all data were cleared. */
   revision = 0;
   private length = 0;
   private allocated = INITIAL_CAPACITY;
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
-  /** Of moments that stand for some time: how far their neighbors may be from them. */
+  /** The maximum distance of moments that are mean values from their neighbors, by time. */
   private readonly reach_ms = new Map<number, number>();
 
   constructor(private readonly capacity: number) {}
 
-  /** Milliseconds since the Unix epoch. */
+  /** The times in milliseconds since the Unix epoch. */
   get times_ms(): Float64Array {
     return this.times.subarray(0, this.length);
   }
 
-  /** The values under `key`, NaN where there was none; an unknown key has none at all. */
+  /**
+   * Returns the values of the series `key`. A missing value is NaN, and all values of an unknown
+   * series are.
+   */
   values(key: string): Float64Array {
     return this.storage(key).subarray(0, this.length);
   }
 
   /**
-   * Adds one moment. Where it comes more than `gap_ms` after the newest, a hole goes between them;
-   * where it is not newer than the newest, it is left out.
+   * Adds one moment. If it is more than `gap_ms` after the newest moment, a gap is inserted between
+   * them. A moment that is not newer than the newest one is ignored.
    */
   push(at_ms: number, moment: ReadonlyMap<string, number | null>, gap_ms: number): void {
     const newest = this.times_ms.at(-1);
@@ -71,9 +74,9 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Fills in what was missed. Two moments within `same_ms` are one; of those that are known here,
-   * only what is not known yet is taken, from the nearest within `near_ms`. The first ones can be
-   * means of some time each: so many, whose neighbors may be so far from them.
+   * Adds older data. Moments within `same_ms` count as the same moment. Values that a known moment
+   * lacks are taken from the nearest moment within `near_ms`. `means.count` of the first moments
+   * are mean values, whose neighbors may be `means.reach_ms` away.
    */
   merge(
     times_ms: readonly number[],
@@ -125,7 +128,7 @@ export class Timeline implements SeriesSource {
     this.reach_ms.clear();
   }
 
-  /** What is known of each moment; the holes of `push` are none. */
+  /** Returns the values of each moment, without the gaps that `push` inserted. */
   private moments(): [number, Map<string, number | null>][] {
     const moments: [number, Map<string, number | null>][] = [];
     for (const at_ms of this.times_ms) {
@@ -144,7 +147,7 @@ export class Timeline implements SeriesSource {
     );
   }
 
-  /** Lets go of series of which nothing is left, as those of processes that have ended. */
+  /** Removes empty series, for example of processes that have ended. */
   private forgetEmpty(): void {
     for (const [key, values] of this.series) {
       if (values.subarray(0, this.length).every(Number.isNaN)) {
@@ -175,8 +178,8 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Grows by halves up to what may be kept, and then forgets a tenth at a time, so that little is
-   * moved.
+   * Grows the arrays by half up to the maximum length. After that, it drops a tenth at a time, so
+   * that values are rarely moved.
    */
   private ensureCapacity(): void {
     if (this.length < this.allocated) {
@@ -199,7 +202,7 @@ export class Timeline implements SeriesSource {
   }
 }
 
-/** The place of the first time after `at_ms`. */
+/** Returns the index of the first time after `at_ms`. */
 export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
   let low = 0;
   let high = times_ms.length;
@@ -214,10 +217,7 @@ export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
   return low;
 }
 
-/**
- * The place of the time nearest to `at_ms`, no further from it than `within_ms`; -1 where there is
- * none.
- */
+/** Returns the index of the time nearest to `at_ms`, or -1 if none is within `within_ms`. */
 export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
   const after = firstAfter(times_ms, at_ms);
   const distance = (index: number): number => Math.abs((times_ms[index] ?? Infinity) - at_ms);
@@ -226,8 +226,8 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
 }
 
 /**
- * Whether no two neighbors of these times, from the last before `from_ms` to the first after
- * `to_ms`, are further apart than `gap_ms`.
+ * Returns whether no two adjacent times are more than `gap_ms` apart, from the last one before
+ * `from_ms` to the first one after `to_ms`.
  */
 export function isUnbroken(
   times_ms: ArrayLike<number>,

@@ -1,24 +1,25 @@
 /**
- * The view's texts in the user's language: English, unless the embedding application sets a
- * translator.
+ * The views' texts in the user's language. They are in English unless the embedding application
+ * sets a translator.
  */
 
 /**
- * The part of JupyterLab's translation bundles that is used: `%1` stands for the first of `args`.
+ * The part of JupyterLab's translation bundles that is used here. `%1` stands for the first of
+ * `args`.
  */
 export interface Translator {
   __: (text: string, ...args: unknown[]) => string;
   /**
-   * One text for one thing, another for several; `%1` stands for `n`, and `%2` for the first of
+   * Returns the singular or plural form for `n`. `%1` stands for `n`, and `%2` for the first of
    * `args`.
    */
   _n: (one: string, several: string, n: number, ...args: unknown[]) => string;
 }
 
 /**
- * Every text for people goes through this when it is shown, since the language is not known while
- * modules are loaded. What stands in the call is a whole literal: that is how translators are given
- * the list of texts.
+ * The translator of all texts that users read. It must be called when a text is shown, because the
+ * language is unknown while modules are loaded. Each text must be a literal in the call, because
+ * the list of texts for translators is extracted from the calls.
  */
 export let trans: Translator = {
   __: filled,
@@ -26,12 +27,12 @@ export let trans: Translator = {
 };
 const english = trans;
 
-/** Sets the translator of all texts from now on. */
+/** Sets the translator of all texts. */
 export function setTranslator(translator: Translator): void {
   trans = translator;
 }
 
-/** What is made has the names that a file may have them by, whatever the language. */
+/** Calls `make` with English texts, for names that are the same in files of every language. */
 export function inEnglish<T>(make: () => T): T {
   const translator = trans;
   trans = english;
@@ -42,7 +43,7 @@ export function inEnglish<T>(make: () => T): T {
   }
 }
 
-/** Texts that belong together, made when one of them is first needed in a language. */
+/** Returns a function that creates related texts when they are first needed in a language. */
 export function table<T>(make: () => T): () => T {
   let made: { by: Translator; texts: T } | null = null;
   return () => {

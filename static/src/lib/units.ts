@@ -1,4 +1,4 @@
-/** The units that this page writes memory and temperatures in. */
+/** The units in which this page displays memory and temperatures. */
 
 export interface Units {
   memory: 'GiB' | 'GB';
@@ -7,7 +7,7 @@ export interface Units {
 
 let chosen: Readonly<Units> = { memory: 'GiB', temperature: '°C' };
 
-/** From now on, numbers are written so; whatever shows some has to be drawn anew. */
+/** Sets the units. Views that show values must be redrawn. */
 export function chooseUnits(units: Units): void {
   chosen = units;
 }

@@ -18,7 +18,7 @@ function find(title: string): Benchmark {
   return found;
 }
 
-it('a preset has what of it the server knows, and is not there where that is nothing', () => {
+it('preset has only workloads that the server knows', () => {
   expect(
     groups.map(({ label, benchmarks }) => [label, benchmarks.map(({ title }) => title)]),
   ).toEqual([
@@ -30,14 +30,14 @@ it('a preset has what of it the server knows, and is not there where that is not
   expect(find('PCIe transfers')).toMatchObject({ ids: ['h2d-pinned'], onCpu: false });
 });
 
-it('is found by each word of its texts, and of what it runs', () => {
+it('benchmark is found by each of its words', () => {
   expect(matches(find('Memory bandwidth'), 'does TRIAD')).toBe(true);
   expect(matches(find('a: sum'), 'much sums')).toBe(true);
   expect(matches(find('a: sum'), 'sums triad')).toBe(false);
   expect(matches(find('a: sum'), '')).toBe(true);
 });
 
-it('names the GPU by its UUID, since CUDA counts in an order of its own', () => {
+it('job names the GPU by UUID', () => {
   const gpus = gpusOf(inventory(2), null, new Map());
   const targets = targetsOf(gpus);
   expect(targets.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
@@ -52,7 +52,7 @@ it('names the GPU by its UUID, since CUDA counts in an order of its own', () => 
     rows: ['a'],
     where: { backend: 'cpu' },
   });
-  // It stays long enough to be seen.
+  // The demo holds the memory long enough to be seen.
   expect(jobOf(find('Out-of-memory demo'), cpu)).toMatchObject({
     scenario: 'fill',
     hold_seconds: 10,

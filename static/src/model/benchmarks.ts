@@ -1,6 +1,6 @@
 /**
- * What can be run: a few presets that answer common questions, then everything else that the server
- * has.
+ * The list of benchmarks: a few presets for common questions, then every other workload of the
+ * server.
  */
 
 import { plainText } from '../lib/text';
@@ -9,17 +9,17 @@ import type { CatalogueEntry, RunKind } from '../wire';
 import { BURN_S } from './run-job';
 
 export interface Benchmark {
-  /** Tells it from others. */
+  /** The unique identifier of the entry. */
   key: string;
   kind: RunKind;
-  /** What one job runs together. */
+  /** The workloads that run in one job. */
   ids: readonly string[];
   title: string;
   does: string;
-  /** About how long it takes; `null` where that is not known. */
+  /** The approximate duration in seconds; `null` if it is unknown. */
   seconds: number | null;
   onCpu: boolean;
-  /** What else it is found by. */
+  /** Additional search terms. */
   words: string;
 }
 
@@ -30,7 +30,7 @@ export interface BenchmarkGroup {
 
 type Preset = Pick<Benchmark, 'key' | 'kind' | 'ids' | 'title' | 'does' | 'seconds'>;
 
-/** The seconds are those of an H100 with 16 CPU cores, rounded up. */
+/** The durations of an H100 with 16 CPU cores, rounded up. */
 const PRESETS = table((): readonly Preset[] => [
   {
     key: 'bandwidth',
@@ -84,7 +84,10 @@ const GROUPS = table((): readonly [RunKind, string][] => [
   ['selftest', trans.__('Self-test')],
 ]);
 
-/** Presets first. What a preset runs alone is not listed again. */
+/**
+ * Returns the presets, then the other workloads. A workload that is a preset by itself is not
+ * listed again.
+ */
 export function benchmarkGroups(entries: readonly CatalogueEntry[]): BenchmarkGroup[] {
   const presets = PRESETS().flatMap((preset) => {
     const found = entries.filter(({ kind, id }) => kind === preset.kind && preset.ids.includes(id));
@@ -102,7 +105,7 @@ export function benchmarkGroups(entries: readonly CatalogueEntry[]): BenchmarkGr
   );
 }
 
-/** Whether it has every word that is searched for. */
+/** Returns whether the entry contains every word of the query. */
 export function matches({ title, does, words }: Benchmark, query: string): boolean {
   const text = `${title} ${does} ${words}`.toLowerCase();
   return query

@@ -7,8 +7,8 @@ import { costOf } from './cell-record';
 import { describeCell } from './describe-cell';
 import { setEnergyPrice } from './energy-price';
 
-describe('the cost of a cell', () => {
-  it('is asked for a span or until now', async () => {
+describe('cost of a cell', () => {
+  it('cost is requested for span or until now', async () => {
     const request = vi.fn(() => Promise.resolve(Response.json(kernelCost())));
     expect(await costOf('k&1', 5, 7, request)).toEqual(kernelCost());
     expect(await costOf('k', 5, null, request)).toEqual(kernelCost());
@@ -18,13 +18,13 @@ describe('the cost of a cell', () => {
     ]);
   });
 
-  it('is unknown to an older server', async () => {
+  it('older server reports no cost', async () => {
     const old = (): Promise<Response> => Promise.resolve(new Response('', { status: 404 }));
     expect(await costOf('k', 5, 7, old)).toBeNull();
     expect(await costOf('k', 5, 7, () => Promise.reject(new Error()))).toBeNull();
   });
 
-  it('includes the energy of others on its GPUs', () => {
+  it('cost includes energy of other GPU users', () => {
     const energy_joules = { least: 1, most: 9, estimate: 5 };
     expect(cellCost(kernelCost({ energy_joules }))).toMatchObject({
       energy_joules: 9,
@@ -33,10 +33,10 @@ describe('the cost of a cell', () => {
     expect(cellCost(kernelCost({ energy_joules: null }))?.energy_joules).toBeNull();
   });
 
-  it('is nothing without a GPU', () => expect(cellCost(kernelCost({ gpus: [] }))).toBeNull());
+  it('cell without GPU has no cost', () => expect(cellCost(kernelCost({ gpus: [] }))).toBeNull());
 });
 
-it('is worth a line where it took time or changed something', () => {
+it('only noticeable costs are worth showing', () => {
   const brief = { duration_s: 0.1, gpu_s: 0.03, memory_change_bytes: 0 };
   const costs = [
     brief,
@@ -50,7 +50,7 @@ it('is worth a line where it took time or changed something', () => {
   expect(shown).toEqual([false, true, true, false, true, true]);
 });
 
-describe('its line', () => {
+describe('text of a cost', () => {
   const cost: CellCost = {
     started_ms: NOW,
     ended_ms: NOW + 12_400,
@@ -67,16 +67,16 @@ describe('its line', () => {
       .map(({ text }) => text.replaceAll('\u00a0', ' '))
       .join('   ');
 
-  it('says what the cell took', () =>
+  it('text has the cost of the cell', () =>
     expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
 
-  it('adds the cost of energy at its price', () => {
+  it('text has the price of the energy', () => {
     setEnergyPrice({ per_kwh: 0.3, before: '', after: ' EUR' });
     expect(line()).toContain('6.10 kJ (0.0005 EUR)');
     setEnergyPrice(null);
   });
 
-  it('says only what is known, and what is shared', () => {
+  it('text omits unknown values, marks shared ones', () => {
     expect(line({ gpu_s: null, energy_joules: null, memory_change_bytes: 0 })).toBe(
       '12.4 s   peak 61.0 GiB',
     );

@@ -1,23 +1,28 @@
-/** The cost of a run of a notebook's cell, for its kernel and all that the kernel has started. */
+/**
+ * The cost of a run of a notebook's cell, for its kernel and all processes that the kernel started.
+ */
 
 import type { Cell, KernelCost, StoredCost } from '../wire';
 
 export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
   started_ms: number;
   ended_ms: number;
-  /** The GPUs that the kernel held, by index. */
+  /** The indexes of the GPUs that the kernel used. */
   gpus: readonly number[];
 }
 
-/** A run that is shorter, computes less and changes no more than this is not worth a line. */
+/**
+ * The limits below which a run is not worth a line: its duration, its GPU time and its change of
+ * memory.
+ */
 const BRIEF_S = 0.5;
 const LITTLE_GPU_S = 0.01;
 const LITTLE_BYTES = 64 * 1024 ** 2;
 
 /**
- * Returns whether a run took enough of a GPU that somebody may want to know. If the change of
- * memory is not known, because the server started during the run or the kernel ended with it, the
- * peak counts in its place.
+ * Returns whether a run used enough of a GPU to be worth showing. If the change of memory is
+ * unknown, because the server started during the run or the kernel ended with it, the peak is used
+ * instead.
  */
 export function isWorthShowing(cost: CellCost): boolean {
   const { duration_s, gpu_s, memory_change_bytes, peak_memory_bytes } = cost;
@@ -25,7 +30,7 @@ export function isWorthShowing(cost: CellCost): boolean {
   return computed || Math.abs(memory_change_bytes ?? peak_memory_bytes ?? 0) >= LITTLE_BYTES;
 }
 
-/** Returns the cost of a cell, with what others used of its GPUs; `null` if no GPU was held. */
+/** Returns the cost of a cell, with the use of its GPUs by others, or `null` if it used no GPU. */
 export function cellCost({ cost }: KernelCost): CellCost | null {
   const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules } = cost;
   const { peak_memory_bytes, memory_change_bytes } = cost;
@@ -44,7 +49,7 @@ export function cellCost({ cost }: KernelCost): CellCost | null {
       };
 }
 
-/** Returns the cost of a cell that the server remembers, whose API has other names for it. */
+/** Converts the cost of a cell from the server's history, whose API uses other names. */
 export function recordedCost(cell: Cell): CellCost {
   const { started_ms, ended_ms, gpus, gpu_ms, shared } = cell;
   return {

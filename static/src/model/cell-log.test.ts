@@ -49,8 +49,8 @@ function newStorage(): {
   return { stored, storage };
 }
 
-describe('what the server remembers of cells', () => {
-  it('is what it was told, without code, and comes back where this page does not know it', async () => {
+describe('cell history of the server', () => {
+  it('unknown cells are restored without code', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
     const own = { ...run('a', 1.5), code: 'secret' };
     await record({ ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } }, request);
@@ -80,20 +80,20 @@ describe('what the server remembers of cells', () => {
     expect(recorded([event], [{ ...own, cost: { ...own.cost, started_ms: 10 } }])).toEqual([]);
   });
 
-  it('is nothing where it does not answer', async () => {
+  it('silent server restores no cells', async () => {
     const request = vi.fn<Request>(() => Promise.reject(new TypeError('no network')));
     await expect(record(run('a', 1), request)).resolves.toBeUndefined();
   });
 });
 
-describe('names of notebooks', () => {
+describe('notebook names', () => {
   const of = (kernelId: string, path: string | null): CellExecution => ({
     ...run(kernelId, 1),
     kernelId,
     path,
   });
 
-  it('are told apart from each other and from what else is shown', () => {
+  it('notebook names are distinct in the view', () => {
     const executions = [
       of('1', 'a/a.ipynb'),
       of('2', 'b/a.ipynb'),
@@ -108,14 +108,14 @@ describe('names of notebooks', () => {
     expect(names(renamed, ['d/x.ipynb'])).toEqual(['a.ipynb', 'new.ipynb', 'a.ipynb', 'c/x.ipynb']);
   });
 
-  it('are sent to the server without their folders', async () => {
+  it('notebook names are sent without folders', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
     await record(of('1', 'secret/a.ipynb'), request);
     const [, init] = request.mock.lastCall ?? [];
     expect(init?.body).not.toContain('secret');
   });
 
-  it('of an earlier version are stored without path', () => {
+  it('costs of older versions are stored without path', () => {
     const { storage, stored } = newStorage();
     const { path, ...old } = run('a', 1);
     expect(path).toBe('w/a.ipynb');
@@ -126,8 +126,8 @@ describe('names of notebooks', () => {
   });
 });
 
-describe('runs of cells', () => {
-  it('are kept as they end, the newest five hundred', () => {
+describe('recorded executions', () => {
+  it('newest five hundred executions are kept', () => {
     const log = new CellLog();
     for (let i = 0; i < 510; i += 1) {
       log.put({ ...run(String(i), 1), running: true });
@@ -137,7 +137,7 @@ describe('runs of cells', () => {
     expect(log.executions[0]).toMatchObject({ key: '10', running: false, cost: { gpu_s: 2 } });
   });
 
-  it('outlive the page once they have ended', () => {
+  it('ended executions survive a reload', () => {
     const { storage } = newStorage();
     const log = new CellLog();
     log.keepIn(() => storage);
@@ -159,7 +159,7 @@ describe('runs of cells', () => {
     expect(other.executions).toHaveLength(3);
   });
 
-  it('are taken in from another page as far as they make sense, and their code in brief', () => {
+  it('valid stored executions are loaded, code shortened', () => {
     const { stored, storage } = newStorage();
     const log = new CellLog();
     log.keepIn(() => storage);
@@ -176,7 +176,7 @@ describe('runs of cells', () => {
     expect(next.executions.map(executionName)).toEqual(['[3] fit()']);
   });
 
-  it('are known to this page alone where storage is forbidden, or has something else', () => {
+  it('executions work without usable storage', () => {
     const forbidden = new CellLog();
     forbidden.keepIn(() => {
       throw new DOMException('', 'SecurityError');
@@ -189,7 +189,7 @@ describe('runs of cells', () => {
     }
   });
 
-  it('are called by the first line that says something', () => {
+  it('first meaningful line names an execution', () => {
     expect(executionName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe(
       '[3] model.fit(x)',
     );
@@ -199,7 +199,7 @@ describe('runs of cells', () => {
     ).toBeLessThanOrEqual(80);
   });
 
-  it('are sorted by what they took, of the GPUs that are looked at', () => {
+  it('executions are sorted by cost on selected GPUs', () => {
     const runs = [
       run('few', 10),
       run('unknown', null),

@@ -1,4 +1,4 @@
-/** The executions of notebooks' cells that took something of the GPUs, for charts and tables. */
+/** The executions of notebook cells that used GPUs, for charts and tables. */
 
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
@@ -7,18 +7,17 @@ import type { PathOf } from './holders';
 import { notebookNames } from './notebook-names';
 
 export interface CellExecution {
-  /** Tells an execution from others. */
+  /** The unique identifier of the execution. */
   key: string;
   kernelId: string;
   cellId: string;
-  /** The notebook's file name. */
   notebook: string;
   /**
-   * The notebook's path when the cell ran; `null` for executions that the server remembers, by the
-   * file name alone.
+   * The notebook's path when the cell ran; `null` for executions from the server's history, which
+   * only has the file name.
    */
   path: string | null;
-  /** As the notebook counts them; `null` where the kernel does not. */
+  /** The kernel's execution count; `null` if the kernel does not count. */
   count: number | null;
   code: string;
   running: boolean;
@@ -27,24 +26,27 @@ export interface CellExecution {
 
 export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 
-/** A notebook worked in all day has hundreds. */
+/** The maximum number of executions to keep. A full day of work in a notebook produces hundreds. */
 const KEPT = 500;
 const LONGEST_NAME = 80;
 const LONGEST_NOTEBOOK = 120;
-/** Enough to know a cell again in another page. */
+/**
+ * The maximum number of stored characters of code, which are enough to recognize a cell on another
+ * page.
+ */
 const LONGEST_STORED_CODE = 300;
 
 const STORED_UNDER = 'gpumon:cells';
 
 export class CellLog {
   private readonly all = new Map<string, CellExecution>();
-  /** All of them, the same until there is another. */
+  /** The list of all executions, cached until it changes. */
   private listed: readonly CellExecution[] | null = null;
   private storage: Pick<Storage, 'getItem' | 'setItem'> | null = null;
 
   /**
-   * Takes in what was stored there, and stores each execution that ends: a page that is loaded anew
-   * knows them. A browser may forbid even to ask for the storage.
+   * Loads the stored executions, and stores each execution that ends, so that they survive a reload
+   * of the page. Access to the storage may throw if the browser forbids it.
    */
   keepIn(storageOf: () => Pick<Storage, 'getItem' | 'setItem'>): void {
     if (this.storage !== null) {
@@ -54,15 +56,15 @@ export class CellLog {
       this.storage = storageOf();
       const stored: unknown = JSON.parse(this.storage.getItem(STORED_UNDER) ?? '[]');
       const known = Array.isArray(stored) ? stored.filter(isExecution) : [];
-      // Earlier versions stored no path.
+      // Earlier versions did not store the path.
       known.forEach((one) => this.all.set(one.key, { ...one, path: one.path ?? null }));
       this.listed = null;
     } catch {
-      // This page begins with what it sees itself.
+      // Without storage, the page starts with an empty list.
     }
   }
 
-  /** Takes in an execution, or what has become of it. */
+  /** Adds or updates an execution. */
   put(execution: CellExecution): void {
     this.all.set(execution.key, execution);
     this.listed = null;
@@ -72,7 +74,7 @@ export class CellLog {
     }
   }
 
-  /** The oldest first. */
+  /** The executions, oldest first. */
   get executions(): readonly CellExecution[] {
     return (this.listed ??= [...this.all.values()]);
   }
@@ -93,14 +95,14 @@ export class CellLog {
     try {
       this.storage?.setItem(STORED_UNDER, JSON.stringify(ended));
     } catch {
-      // The browser gives no room for more. The page still knows them.
+      // The storage is full. The executions remain in memory.
     }
   }
 }
 
 /**
- * What others have run, or this page before it was loaded anew, as the server remembers it; without
- * code.
+ * Returns the executions of the server's history that are not in `own`: those of other users, or of
+ * this page before a reload. They have no code.
  */
 export function recorded(events: readonly Event[], own: readonly CellExecution[]): CellExecution[] {
   const identity = (kernelId: string, started_ms: number): string =>
@@ -118,8 +120,8 @@ export function recorded(events: readonly Event[], own: readonly CellExecution[]
 }
 
 /**
- * Returns the name of each execution's notebook, told apart from the others and from notebooks with
- * these paths. A kernel that still runs has the path that its notebook has now.
+ * Returns a function that names the notebook of an execution, so that the name is unique among the
+ * executions and the paths `others`. A running kernel has the current path of its notebook.
  */
 export function notebookNamer(
   executions: readonly CellExecution[],
@@ -144,20 +146,20 @@ export function notebookNamer(
 }
 
 /**
- * What an execution is called: `[3] model.fit(data)`, the first line of its code that says
- * something.
+ * Returns the name of an execution, such as `[3] model.fit(data)`, with its first line that is
+ * neither empty nor a comment.
  */
 export function executionName(execution: CellExecution): string {
   const [line = ''] = tellingCode(execution).split('\n');
   return plainText(`${executionLabel(execution.count)} ${line}`.trim(), LONGEST_NAME);
 }
 
-/** The code from the first line on that says something. */
+/** Returns the code from its first line that is neither empty nor a comment. */
 function tellingCode({ code }: CellExecution): string {
   return (/^[^\S\n]*[^\s#][^]*/m.exec(code)?.[0] ?? code).trim();
 }
 
-/** Whether it is what another page stored, perhaps one of another version. */
+/** Returns whether a stored value is an execution. It may come from another page or version. */
 function isExecution(
   stored: unknown,
 ): stored is Omit<CellExecution, 'path'> & { path?: string | null } {
@@ -181,12 +183,12 @@ function isExecution(
   );
 }
 
-/** `[3]`; `[ ]` where the kernel does not count. */
+/** Returns a label such as `[3]`, or `[ ]` if the kernel does not count. */
 export function executionLabel(count: number | null): string {
   return `[${count === null ? ' ' : String(count)}]`;
 }
 
-/** The executions on these GPUs, the most expensive first. */
+/** Returns the executions on these GPUs, the most expensive first. */
 export function byCost(
   executions: readonly CellExecution[],
   order: CellOrder,

@@ -1,12 +1,12 @@
-/** Requests to the server about cells. */
+/** Requests to the server about the cost of cells. */
 
 import type { Cell, KernelCost } from '../wire';
 import type { CellExecution } from './cell-log';
 import { answerOf, OWN_HEADERS, type Request } from './request';
 
 /**
- * Has the server tell it to everybody, and keep it in its history. A server that does not let this
- * client do so, or does not know how, keeps none.
+ * Sends the cost of a cell to the server, which sends it to all clients and keeps it in its
+ * history. Fails silently if the server is too old or does not allow it.
  */
 export async function record(execution: CellExecution, request: Request): Promise<void> {
   const { notebook, kernelId, cellId, count, cost } = execution;
@@ -32,8 +32,9 @@ export async function record(execution: CellExecution, request: Request): Promis
 }
 
 /**
- * Returns the cost of a kernel in a span, or until now if `to_ms` is `null`. The answer about a
- * span is sent when it is final. Returns `null` if the server does not answer, or is too old to.
+ * Returns the cost of a kernel in a span, or until now if `to_ms` is `null`. For a finished span,
+ * the server answers when the cost is final. Returns `null` if the server does not answer or is too
+ * old.
  */
 export async function costOf(
   kernelId: string,

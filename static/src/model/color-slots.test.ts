@@ -13,8 +13,8 @@ function assigner(): (...present: Present[]) => Map<string, number> {
 const programs = (count: number, gpu: (i: number) => number = (i) => i): Present[] =>
   Array.from({ length: count }, (_, i) => [`h${i}`, `program ${i}`, [gpu(i)]]);
 
-describe('the colors of programs', () => {
-  it('differ as long as there are enough, then have a texture', () => {
+describe('program colors', () => {
+  it('colors differ until all have textures', () => {
     const slots = [...assigner()(...programs(2 * COLORS)).values()];
     expect(new Set(slots.slice(0, COLORS))).toEqual(
       new Set(Array.from({ length: COLORS }, (_, i) => i)),
@@ -22,7 +22,7 @@ describe('the colors of programs', () => {
     expect(new Set(slots).size).toBe(2 * COLORS);
   });
 
-  it('stay when others come and go, and are the same after a restart', () => {
+  it('colors are stable across starts and restarts', () => {
     const assign = assigner();
     const all = assign(...programs(5));
     const [first, , third] = programs(5) as [Present, Present, Present];
@@ -32,18 +32,18 @@ describe('the colors of programs', () => {
     expect(assign(['h2 again', 'program 2', [7]]).get('h2 again')).toBe(all.get('h2'));
   });
 
-  it('are the same on every GPU and in every page', () => {
+  it('colors are equal on all GPUs and pages', () => {
     const slots = assigner()(['a', 'train.py', [0]], ['b', 'train.py', [1]]);
     expect(slots.get('a')).toBe(slots.get('b'));
     expect(assigner()(['c', 'train.py', [3]]).get('c')).toBe(slots.get('a'));
   });
 
-  it('differ for two of one program on one GPU', () => {
+  it('two processes of one program differ in color', () => {
     const slots = assigner()(['a', 'train.py', [0]], ['b', 'train.py', [0, 1]]);
     expect(slots.get('a')).not.toBe(slots.get('b'));
   });
 
-  it('of one that is gone are those of its program, and take none from who is present', () => {
+  it('ended program keeps its color reserved', () => {
     const slots = new ColorSlots();
     const present = programs(2 * COLORS).map(([holder, program, gpus]) => ({
       holder,
@@ -57,7 +57,7 @@ describe('the colors of programs', () => {
     expect(new Map(slots.assign(present))).toEqual(before);
   });
 
-  it('are given again where too many programs have been seen', () => {
+  it('colors are reused after too many programs', () => {
     const assign = assigner();
     assign(...programs(2 * COLORS));
     const slots = assign(...programs(2 * COLORS - 1), ['late', 'late', [99]]);

@@ -1,26 +1,32 @@
-/** The colors of programs: the same on every GPU and in every view while others start or exit. */
+/**
+ * The colors of programs, which are the same on every GPU and in every view, and do not change when
+ * other programs start or exit.
+ */
 
-/** The number of colors of processes (`--gpumon-process-0`), and of GPUs (`--gpumon-gpu-0`). */
+/** The number of colors of processes (`--gpumon-process-0`) and of GPUs (`--gpumon-gpu-0`). */
 export const COLORS = 12;
-/** Slots from here on have the color of another, with a texture. */
+/** The number of slots. The second half of the slots reuses the colors with a texture. */
 const SLOTS = 2 * COLORS;
 
 interface HolderOnGpus {
   holder: string;
-  /** What keeps its color when it is started again. */
+  /** The name of the program, which has the same color when it is restarted. */
   program: string;
   gpus: readonly number[];
 }
 
 export class ColorSlots {
-  /** Of each program that was ever seen, the longest ago first. */
+  /** The slots of all programs, the oldest first. */
   private readonly programs = new Map<string, number>();
-  /** Of each holder that is present. */
+  /** The slots of the current holders. */
   private holders = new Map<string, number>();
-  /** The programs that are present. */
+  /** The programs that are currently running. */
   private here: ReadonlySet<string> = new Set();
 
-  /** The slot of each: that of its program, or another where one beside it on a GPU has that. */
+  /**
+   * Returns the slot of each holder. It is the slot of the program, unless another holder on the
+   * same GPU uses that slot.
+   */
   assign(present: readonly HolderOnGpus[]): Map<string, number> {
     const before = this.holders;
     this.here = new Set(present.map(({ program }) => program));
@@ -42,7 +48,10 @@ export class ColorSlots {
     return this.holders;
   }
 
-  /** By its name, so that other pages mostly choose the same; colors before textures. */
+  /**
+   * Returns the slot of a program. It is derived from the name, so that other pages mostly choose
+   * the same color. Slots without a texture are preferred.
+   */
   ofProgram(program: string): number {
     const known = this.programs.get(program);
     if (known !== undefined) {
@@ -58,7 +67,10 @@ export class ColorSlots {
   }
 }
 
-/** From `slot` on, round all with one color each, then round those with a texture. */
+/**
+ * Returns the first free slot: first the plain colors in a circle from `slot` on, then the textured
+ * ones.
+ */
 function firstFree(slot: number, taken: ReadonlySet<number | undefined>): number {
   const round = Array.from({ length: COLORS }, (_, i) => (slot + i) % COLORS);
   const all =
@@ -66,7 +78,7 @@ function firstFree(slot: number, taken: ReadonlySet<number | undefined>): number
   return all.find((one) => !taken.has(one)) ?? slot;
 }
 
-/** FNV-1a. */
+/** Returns the FNV-1a hash of a text. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) {

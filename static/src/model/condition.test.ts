@@ -14,8 +14,8 @@ const xid: Condition = {
   text: 'Xid 31: a program used an address that it may not use.',
 };
 
-describe('the conditions of a GPU', () => {
-  it('come the worst first, and among equals the oldest', () => {
+describe('conditions of a GPU', () => {
+  it('conditions are sorted by severity and age', () => {
     const notice: Condition = { ...xid, severity: 'notice' };
     const conditions = [notice, { ...notice, since_ms: NOW - 999_000 }, xid, throttled('critical')];
     const shown = alertsOf(gpu(0, { conditions }), NOW);
@@ -23,7 +23,7 @@ describe('the conditions of a GPU', () => {
     expect(shown[2]?.key).toContain(String(NOW - 999_000));
   });
 
-  it('are shown without what could reorder or hide others', () => {
+  it('control characters in conditions are replaced', () => {
     const unknown = {
       ...xid,
       condition: 'new kind',
@@ -33,7 +33,7 @@ describe('the conditions of a GPU', () => {
     expect(shown?.text).toBe('evil\ufffd.ipynb holds it');
   });
 
-  it('say since when, and how often where they come again', () => {
+  it('conditions have start time and repeat count', () => {
     const [shown] = alertsOf(gpu(0, { conditions: [xid] }), NOW);
     expect(shown?.title.replaceAll('\u00a0', ' ')).toMatch(
       /^since \d\d:\d\d:\d\d, for 2 min; 3 times, last at \d\d:\d\d:\d\d$/,
@@ -42,7 +42,7 @@ describe('the conditions of a GPU', () => {
     expect(once?.title).not.toContain('times');
   });
 
-  it('of unified memory advise more', () => {
+  it('unified memory adds advice', () => {
     const full: Condition = {
       condition: 'memory_nearly_full',
       free_bytes: GIB,
@@ -59,22 +59,22 @@ describe('the conditions of a GPU', () => {
     expect(text(makeUnifiedGpu(0, 99, { conditions: [xid] }))).not.toContain('CPU');
   });
 
-  it('are told apart from clocks that are reduced as they should be', () => {
+  it('ordinary throttling is not an alert', () => {
     const both = gpu(0, { conditions: [throttled('notice'), xid] });
     expect(alertsOf(both, NOW)).toHaveLength(1);
     expect(describeThrottling(both, NOW)?.text).toBe('power-capped');
     expect(describeThrottling(gpu(0, { conditions: [throttled('warning')] }), NOW)).toBeNull();
   });
 
-  it('are none before the first sample', () => expect(alertsOf(null, NOW)).toEqual([]));
+  it('first sample is needed for conditions', () => expect(alertsOf(null, NOW)).toEqual([]));
 });
 
-it('the gravest is no notice', () => {
+it('notice is not the worst level', () => {
   expect(worstLevel(['notice', 'none'])).toBeNull();
   expect(worstLevel(['notice', 'warning'])).toBe('warning');
   expect(worstLevel(['warning', 'critical'])).toBe('critical');
 });
 
-it('a severity from a newer server is shown', () => {
+it('severity from a newer server is shown', () => {
   expect(severityLevel('unheard of' as Condition['severity'])).toBe('notice');
 });

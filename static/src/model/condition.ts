@@ -1,4 +1,4 @@
-/** Alerts: the conditions of a GPU as they are shown. */
+/** Alerts: the conditions of a GPU in the form in which they are shown. */
 
 import { duration, formatSince } from '../lib/format';
 import { joined, plainText } from '../lib/text';
@@ -11,13 +11,15 @@ import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
 export interface Alert extends Description {
-  /** The same in a few words. */
+  /** A short form of the text. */
   short: string;
-  /** The same while it lasts. */
+  /** The identifier of the alert, which stays the same while the alert lasts. */
   key: string;
 }
 
-/** The level of a severity. One that only a newer server knows is better shown than hidden. */
+/**
+ * Returns the level of a severity. A severity that only a newer server knows is shown as a notice.
+ */
 export function severityLevel(severity: Severity): Level {
   return RANKS.includes(severity) ? severity : 'notice';
 }
@@ -25,8 +27,8 @@ export function severityLevel(severity: Severity): Level {
 const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
 /**
- * What reduces the clocks as it should, which comes and goes and has a place of its own; `null`
- * where nothing does.
+ * Describes ordinary throttling, which varies quickly and is shown separately. Returns `null` if
+ * there is none.
  */
 export function describeThrottling(
   gpu: GpuSample | null,
@@ -48,8 +50,8 @@ function isOrdinaryThrottling(
 }
 
 /**
- * A GPU's conditions, the worst first, then the oldest; without the forecast and ordinary
- * throttling, which are shown for themselves.
+ * Returns a GPU's conditions, the most severe first, then the oldest. The memory forecast and
+ * ordinary throttling are shown elsewhere.
  */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = valueOf(gpu?.processes) ?? [];
@@ -68,22 +70,22 @@ export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   );
 }
 
-/** Returns the advice that depends on the GPU, which the condition does not know. */
+/** Returns advice that depends on the GPU rather than on the condition alone. */
 function adviceOn({ condition }: Condition, gpu: GpuSample | null): string[] {
   return condition === 'memory_nearly_full' ? unifiedAdvice(gpu) : [];
 }
 
-/** The lower, the worse. */
+/** Returns the rank of a level. A lower rank is more severe. */
 export function levelRank(level: Level): number {
   return RANKS.indexOf(level);
 }
 
-/** Sorted by how much they matter; equals stay in their order. */
+/** Sorts by severity. Alerts of the same severity keep their order. */
 export function worstFirst<T extends Pick<Alert, 'level'>>(alerts: readonly T[]): T[] {
   return [...alerts].sort((a, b) => levelRank(a.level) - levelRank(b.level));
 }
 
-/** The worst of them; `null` where none is worse than a notice. */
+/** Returns the most severe level, or `null` if none is more severe than a notice. */
 export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | null {
   if (levels.includes('critical')) {
     return 'critical';
@@ -91,7 +93,9 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
   return levels.includes('warning') ? 'warning' : null;
 }
 
-/** `since 10:42:07, for 26 min`, and how often where it comes again and again. */
+/**
+ * Returns a text such as `since 10:42:07, for 26 min`, with the number of times for a repeated Xid.
+ */
 function describeSince(condition: Condition, now_ms: number): string {
   const began = formatSince(condition.since_ms, now_ms);
   const lasted = duration(now_ms - condition.since_ms);
@@ -108,9 +112,7 @@ function describeSince(condition: Condition, now_ms: number): string {
   );
 }
 
-/**
- * A condition is the same as long as it began at the same time; of Xids there is one for each code.
- */
+/** Returns the identifier of a condition: its kind and start time, and for an Xid also its code. */
 function keyOf(condition: Condition): string {
   const kind = condition.condition === 'xid' ? `xid ${condition.code}` : condition.condition;
   return `${kind} ${condition.since_ms}`;

@@ -1,4 +1,4 @@
-/** A cell's cost as text. */
+/** Texts about the cost of a cell. */
 
 import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
 import { joined } from '../lib/text';
@@ -7,22 +7,22 @@ import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
 import { withCost } from './energy-price';
 
-/** One part of the line below a cell, with more of it on hover. */
+/** A part of the line below a cell, with a hover text. */
 export interface CellPart {
   id: 'elapsed' | 'gpu' | 'peak' | 'energy';
   text: string;
-  /** Where a heading says what it is. */
+  /** A shorter text for a table column, whose heading names the part. */
   brief: string;
   title: string;
-  /** What it says, as a number of one unit and as text alone. */
+  /** The value in the part's unit. */
   value: number;
   own: string;
 }
 
-/** Two runs of the same differ by so much of the larger anyway. */
+/** The relative difference that is normal between two identical runs. */
 const NOISE = 0.02;
 
-/** `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
+/** Returns the parts of a cost: `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
 export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): CellPart[] {
   const elapsed = precise(cost.duration_s * 1000);
   const where = cost.gpus.map(String).join(', ');
@@ -69,7 +69,10 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
   return parts;
 }
 
-/** Describes the stored cost of the cell's last run, or of an earlier one, in the same parts. */
+/**
+ * Describes the stored cost of the cell's last run, or of an earlier one, in the same parts as a
+ * measured cost.
+ */
 export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean): CellPart[] {
   const where = joined(
     [...new Set(gpus)].map((name) => withCount(name, gpus)),
@@ -80,7 +83,7 @@ export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean
   return parts.map((part) => ({ ...part, title }));
 }
 
-/** The same part of an earlier run, where that was noticeably another. */
+/** Returns the same part of an earlier run if it differs noticeably, and otherwise `null`. */
 export function earlierPart(
   { id, value, own }: CellPart,
   earlier: readonly CellPart[],
@@ -105,7 +108,7 @@ function earlierTitle(where: string): string {
     : trans.__('Earlier run on %1, stored in the notebook', where);
 }
 
-/** `NVIDIA H200`, or `2 × NVIDIA H200`. */
+/** Returns a name with its number of occurrences: `NVIDIA H200` or `2 × NVIDIA H200`. */
 function withCount(name: string, names: readonly string[]): string {
   const count = names.filter((other) => other === name).length;
   return count === 1 ? name : `${count} × ${name}`;
@@ -120,7 +123,7 @@ function busyTitle({ gpus }: Pick<CellCost, 'gpus'>, where: string): string {
     : trans.__('Time in which kernels of this notebook ran on GPU %1, from driver samples', where);
 }
 
-/** ` (+8.2)`; nothing where no more and no less is held. */
+/** Returns a change of memory such as ` (+8.2)`. It is empty if the memory has not changed. */
 function changed(bytes: number | null): string {
   if (bytes === null) {
     return ` (${DASH})`;

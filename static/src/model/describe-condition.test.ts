@@ -17,10 +17,10 @@ function plain(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }
 
-describe('a condition', () => {
+describe('condition texts', () => {
   const { throttled, xid, held_idle, memory_filling, nv_link_down } = CONDITIONS;
 
-  it('has its limit, temperature and process where they are known', () => {
+  it('condition shows known limit, temperature and process', () => {
     const capped: Condition = { ...throttled, reasons: ['sw_power_cap', 'sw_thermal_slowdown'] };
     const { limit_watts, gpu_celsius, ...unknown } = capped;
     expect([limit_watts, gpu_celsius]).toEqual([700, 64]);
@@ -33,7 +33,7 @@ describe('a condition', () => {
     expect(describeCondition(unnamed, [])).toContain(`Xid ${xid.code}: `);
   });
 
-  it('names processes with their users, those that are gone by their PIDs, and counts the rest', () => {
+  it('condition names some processes and counts others', () => {
     const processes = [process(13, { name: 'train.py' }), process(12, { started_ms: NOW })];
     const text = describeCondition(held_idle, processes);
     expect(plain(text)).toBe(
@@ -44,7 +44,7 @@ describe('a condition', () => {
     );
   });
 
-  it('names the GPU that the others of a job wait for', () => {
+  it('hang names the GPU that others wait for', () => {
     const { suspected_hang } = CONDITIONS;
     const start =
       'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, and nothing moves.';
@@ -58,14 +58,14 @@ describe('a condition', () => {
     );
   });
 
-  it('names the workload that is below its baseline, with both figures', () => {
+  it('baseline condition names workload and both figures', () => {
     const text = plain(describeCondition(CONDITIONS.below_baseline, []));
     expect(text).toMatch(
       /^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,
     );
   });
 
-  it('says in what others with the same to do differ', () => {
+  it('slower GPU is compared with its peers', () => {
     const { slower_than_itself } = CONDITIONS;
     expect(describeCondition(slower_than_itself, [])).toContain(
       ' GPUs 1, 2 are faster at the same load. ',
@@ -74,17 +74,17 @@ describe('a condition', () => {
     expect(describeCondition(drawsLess, [])).toContain(' GPU 2 draws more at the same load. ');
   });
 
-  it('counts links', () => {
+  it('links are counted', () => {
     expect(describeCondition(nv_link_down, [])).toMatch(/^NVLinks 3, 4 down: /);
     expect(describeCondition({ ...nv_link_down, links: [3] }, [])).toMatch(/^NVLink 3 down: /);
   });
 
-  it('names an unknown error by its driver', () => {
+  it('unknown error names its driver', () => {
     expect(shortCondition({ ...xid, code: 9999 })).toBe('Xid 9999');
     expect(shortCondition({ ...xid, code: 100_999 })).toBe('driver error 100999');
   });
 
-  it("is told in the server's words where only a newer server knows its kind or its Xid", () => {
+  it('unknown kind or Xid uses the server text', () => {
     const text = 'Said by the server.';
     const newer = { ...throttled, condition: 'new kind', text } as unknown as Condition;
     expect(describeCondition(newer, [])).toBe(text);
@@ -92,7 +92,7 @@ describe('a condition', () => {
   });
 });
 
-describe('in another language', () => {
+describe('conditions in another language', () => {
   const english = trans;
   beforeEach(() => setTranslator(pseudoTranslator(english)));
   afterEach(() => setTranslator(english));
@@ -102,7 +102,7 @@ describe('in another language', () => {
     expect(untranslated(texts, ['python3', 'ana', 'copy', 'fp32'])).toEqual([]);
   });
 
-  it('nor has any Xid', () => {
+  it('Xids have no English words', () => {
     const texts = XIDS.flatMap(({ codes }) =>
       codes.map((code) => describeCondition({ ...CONDITIONS.xid, code }, [])),
     );

@@ -1,4 +1,4 @@
-/** Conditions as sentences and in a few words, in texts that can be translated. */
+/** Long and short descriptions of conditions, which can be translated. */
 
 import { own } from '../lib/own';
 import { joined, plainText } from '../lib/text';
@@ -11,18 +11,18 @@ import { describeFilling, shortFilling } from './memory-forecast';
 import { valueOf } from './reading';
 import { xidOf } from './xid';
 
-/** Errors of drivers that do not number them have codes from this one on. */
+/** The first code of errors that come from drivers without error numbers. */
 const FIRST_NAMED = 100_000;
 
-/** A process as text, by its PID. */
+/** Returns the name of a process by its PID. */
 type NameOf = (pid: number) => string;
 
-/** The most names in a sentence; more are counted. */
+/** The maximum number of names in a sentence. The others are counted. */
 const NAMED_MOST = 3;
 
 /**
- * A condition in a sentence; the server's own where only a newer server knows its kind. Processes
- * are named by `processes`, those that are gone by their PIDs.
+ * Describes a condition in a sentence. For a kind that only a newer server knows, returns the
+ * server's sentence. Processes that have exited are described by their PIDs.
  */
 export function describeCondition(condition: Condition, processes: readonly ProcessRef[]): string {
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
@@ -46,7 +46,10 @@ function sentencesOf(condition: Condition, nameOf: NameOf): string | null {
   return sentences === undefined ? null : joined(sentences, ' ');
 }
 
-/** A condition for a line that is full of numbers; `null` if only a newer server knows its kind. */
+/**
+ * Describes a condition in a few words for a line with many numbers. Returns `null` for a kind that
+ * only a newer server knows.
+ */
 export function shortCondition(condition: Condition): string | null {
   switch (condition.condition) {
     case 'xid':
@@ -62,7 +65,7 @@ export function shortCondition(condition: Condition): string | null {
   }
 }
 
-/** An Xid with what is known of it. */
+/** Describes an Xid with its process, if known, and its meaning. */
 export function describeXid(code: number, pid: number | undefined, text: string): string {
   const title = errorTitle(code);
   return pid === undefined
@@ -70,7 +73,7 @@ export function describeXid(code: number, pid: number | undefined, text: string)
     : trans.__('%1 (process %2): %3', title, pid, text);
 }
 
-/** Returns what people call a driver error: `Xid 79`, or its name. */
+/** Returns the common name of a driver error, such as `Xid 79`. */
 export function errorTitle(code: number): string {
   const unknown = code < FIRST_NAMED ? trans.__('Xid %1', code) : trans.__('driver error %1', code);
   return ERROR_TITLES[code]?.() ?? unknown;
@@ -82,7 +85,7 @@ function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
   return more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
 }
 
-/** `train.ipynb (ana)`; by the PID alone where the process is another than it was then. */
+/** Returns text such as `train.ipynb (ana)`, or the PID if another process has it by now. */
 function describeProcess(pid: number, then_ms: number, processes: readonly ProcessRef[]): string {
   const process = processes.findLast(
     (one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms,

@@ -1,4 +1,4 @@
-/** Events in sentences. */
+/** Texts about events. */
 
 import { duration } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -11,10 +11,7 @@ import type { Level } from './describe';
 import { wordsOf } from './vendor-words';
 import { xidOf } from './xid';
 
-/**
- * What happened, and what to do about it or more of it; `more` is empty where there is nothing to
- * add.
- */
+/** A description of an event. `more` is advice or details, and may be empty. */
 interface EventDescription {
   text: string;
   more: string;
@@ -27,11 +24,11 @@ type Describe<E> = (
   vendor: Vendor,
 ) => EventDescription | null;
 
-/** The compiler asks for a text of each kind that the server has. */
+/** The texts by kind of event. The compiler checks that no kind is missing. */
 const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   gpu_lost: () => description('critical', trans.__('GPU lost (fallen off the bus)')),
   gpu_hung: () => description('critical', trans.__('GPU not responding (driver hang)')),
-  // The server's clauses give the meaning of the code and the cure.
+  // The server provides the meaning of the code and the advice.
   gpu_failed: ({ meaning, advice }) =>
     meaning === ''
       ? description('critical', trans.__('GPU cannot be read'))
@@ -62,7 +59,7 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   power_source_changed: () => description('notice', trans.__('Power source changed')),
   clock_changed: ({ by_ms }) => describeClockChange(by_ms),
   run_began: ({ title }) => description('none', trans.__('Run started: %1', title)),
-  // Steps of runs and executions of cells are on charts alone.
+  // Steps of runs and executions of cells are only shown in charts.
   run_step: () => null,
   cell: () => null,
   run_ended: runEnd,
@@ -71,13 +68,13 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
     description(severityLevel(event.severity), trans.__('Alert %1', describeFiring(event))),
   alert_resolved: (event) =>
     description('none', trans.__('Resolved: alert %1', describeFiring(event))),
-  // The server's own sentence has the cure.
+  // The server's message includes the advice.
   alert_problem: ({ message }) => description('warning', message),
 };
 
 /**
- * Returns an event as text; `processes` names those that it is about, `vendor` is that of its
- * GPU. `null` for an event that is not listed, or unknown.
+ * Returns an event as text, or `null` if the event is not listed or its kind is unknown.
+ * `processes` provides the names of processes, and `vendor` is the vendor of the GPU.
  */
 export function describeEvent(
   event: Event,
@@ -88,7 +85,7 @@ export function describeEvent(
   return describe?.(event, processes, vendor) ?? null;
 }
 
-/** `epoch 3 (ana)`. */
+/** Returns text such as `epoch 3 (ana)`. */
 export function describeMark({ text, user }: Mark): string {
   return user === undefined ? text : trans.__('%1 (%2)', text, user);
 }
@@ -141,7 +138,7 @@ function describeClockChange(byMs: number): EventDescription {
   );
 }
 
-/** `train.py (ana, PID 4711)`. */
+/** Returns text such as `train.py (ana, PID 4711)`. */
 function describeProcess(process: ProcessRef): string {
   const user = valueOf(process.user);
   const name = valueOf(process.name) ?? trans.__('A process');

@@ -60,7 +60,7 @@ function words(
   return told === null ? null : { ...told, text: told.text.replaceAll('\u00a0', ' ') };
 }
 
-describe('a failure for want of memory', () => {
+describe('out-of-memory explanation', () => {
   const bob = process(5, {
     memory_bytes: 4.8 * GIB,
     name: 'vllm',
@@ -74,7 +74,7 @@ describe('a failure for want of memory', () => {
     notebook('foreign', 0.5),
   ]);
 
-  it('says what was asked, what was free and who held the rest, the largest first', () => {
+  it('explanation has requested, free and used memory', () => {
     const told = words({}, [one]);
     expect(told?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 12.0 GiB of 140 GiB free on GPU 0.',
@@ -93,7 +93,7 @@ describe('a failure for want of memory', () => {
     expect(told?.holders[2]?.title).toBe('vllm serve big (PID 5)');
   });
 
-  it('believes the error more than the driver, which told earlier or later', () => {
+  it('error message has priority over the driver', () => {
     const told = words({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
     expect(told?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.',
@@ -101,7 +101,7 @@ describe('a failure for want of memory', () => {
     expect(told?.title).toContain('Free memory: from the error message.');
   });
 
-  it('says what is known, where nothing is read', () => {
+  it('explanation works without readings', () => {
     expect(words({}, null)).toEqual({
       text: 'PyTorch requested 20.0 GiB of GPU memory.',
       title: '',
@@ -111,7 +111,7 @@ describe('a failure for want of memory', () => {
     expect(words({ asked_bytes: null }, null)?.text).toBe('PyTorch ran out of GPU memory.');
   });
 
-  it('is on the GPU that the notebook holds, whatever number its kernel gives it', () => {
+  it('GPU is the one that the notebook uses', () => {
     const told = words({ gpu: 0 }, [
       held(0, 90, [notebook('eval', 5)]),
       held(1, 3, [notebook('train', 61)]),
@@ -119,7 +119,7 @@ describe('a failure for want of memory', () => {
     expect(told?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
   });
 
-  it('is on the one of several that had too little; where that is not one, it is not said', () => {
+  it('GPU is known only if one was full', () => {
     const both = (free_a: number, free_b: number): OomDescription | null =>
       words({}, [
         held(0, free_a, [notebook('train', 5)]),
@@ -141,12 +141,12 @@ describe('a failure for want of memory', () => {
     });
   });
 
-  it('leaves out a GPU that is divided, where others hold parts of their own', () =>
+  it('divided GPU is not explained', () =>
     expect(
       words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders,
     ).toEqual([]));
 
-  it('is a GPU’s where the kernel holds one, if the text does not say whose memory it is', () => {
+  it('ambiguous error counts if kernel uses GPU', () => {
     expect(
       words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])]),
     ).toBeNull();
@@ -155,7 +155,7 @@ describe('a failure for want of memory', () => {
     ]);
   });
 
-  it('sums up the small, and explains what is free and yet out of reach', () => {
+  it('small holders are summed, unusable memory explained', () => {
     const many = 'abcdef'.split('').map((name, i) => notebook(name, 10 - i));
     const told = words({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [held(0, 90, many)]);
     expect(told?.holders).toHaveLength(5);
@@ -185,7 +185,7 @@ it('unified memory is explained with the system', () => {
   ]);
 });
 
-it('is seen best in the sample in which the kernel held more', () => {
+it('sample with more kernel memory is used', () => {
   const at = (memorySize: number): Sample =>
     sample(NOW, [held(0, 3, [notebook('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];

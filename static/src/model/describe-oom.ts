@@ -1,4 +1,7 @@
-/** Explains an out-of-memory error: what was requested, what was free, and who held the rest. */
+/**
+ * The explanation of an out-of-memory error: requested memory, free memory, and the holders of the
+ * rest.
+ */
 
 import { DASH, memoryAmount, timeOfDay } from '../lib/format';
 import { sentences } from '../lib/text';
@@ -15,24 +18,27 @@ import { valueOf } from './reading';
 
 export interface OomDescription {
   text: string;
-  /** Where the numbers are from. */
+  /** The sources of the numbers. */
   title: string;
-  /** The largest holders first; empty where it is not known which GPU it was. */
+  /** The holders, largest first. The list is empty if the GPU is unknown. */
   holders: readonly OomHolder[];
-  /** What else explains it. */
+  /** Further explanations of the error. */
   notes: readonly string[];
 }
 
 export interface OomHolder {
   key: string;
-  /** With what it holds. */
+  /** The name and the memory of the holder. */
   text: string;
   title: string;
-  /** Where it is a notebook of this place, with which something can be done. */
+  /**
+   * The kernel, if the holder is a notebook of this Jupyter server, for which actions are
+   * available.
+   */
   kernelId: string | null;
 }
 
-/** What was known around the failure. */
+/** The known state around the time of the failure. */
 export interface OomSnapshot {
   inventory: Inventory | null;
   sample: Sample | null;
@@ -40,12 +46,12 @@ export interface OomSnapshot {
   pathOf: PathOf;
 }
 
-/** More than so many are summed up. */
+/** The maximum number of named holders. The others are summed up. */
 const NAMED_MOST = 4;
-/** These take memory when they start, and serve requests out of it. */
+/** The frameworks that reserve memory at startup and allocate from it. */
 const POOLED = ['JAX', 'TensorFlow'];
 
-/** The explanation; `null` where the error may be about host memory. */
+/** Explains an error. Returns `null` if the error may be about host memory. */
 export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescription | null {
   const { sample, kernelId } = snapshot;
   const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
@@ -77,7 +83,10 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
   };
 }
 
-/** What was asked, what of what was free, and where; `gpu` is as the machine counts. */
+/**
+ * Returns a sentence with the requested memory, the free and total memory `left`, and the machine's
+ * index of the GPU.
+ */
 function sentence(error: OomError, left: readonly string[] | null, gpu: number | null): string {
   const { framework, asked_bytes } = error;
   if (asked_bytes === null) {
@@ -126,7 +135,7 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
 }
 
 /**
- * Of two samples the one nearer to the failure: a kernel that has failed may give memory back at
+ * Returns the sample that is nearer to the failure, because a failed kernel may free its memory at
  * once.
  */
 export function fullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
@@ -135,9 +144,9 @@ export function fullerSample(before: Sample | null, after: Sample, kernelId: str
 }
 
 /**
- * The GPU that was full; `null` where there may be several. The number that an error tells is no
- * help, since a kernel counts only the GPUs that it may see. Of one that is divided, others' parts
- * explain nothing.
+ * Returns the GPU that was full, or `null` if there are several candidates or it is divided into
+ * MIG devices. The index in the error is not used, because a kernel numbers only the GPUs that are
+ * visible to it.
  */
 function gpuOf(
   error: OomError,
@@ -196,7 +205,7 @@ function holderOf(row: HolderRow, failed: string): OomHolder {
   };
 }
 
-/** Returns the notes on memory that is not the GPU's own. */
+/** Returns notes about memory that the GPU shares with the CPU. */
 function unifiedNotes({ framework }: OomError, now: GpuSample | null): string[] {
   return isUnified(now)
     ? [

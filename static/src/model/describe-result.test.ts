@@ -14,7 +14,7 @@ function texts(
   );
 }
 
-it('stands beside the theoretical peak and the last result', () => {
+it('result is compared with peak and last result', () => {
   expect(texts()).toEqual({
     rate: '4,020 GB/s',
     last: '–',
@@ -27,7 +27,7 @@ it('stands beside the theoretical peak and the last result', () => {
   expect(texts({}, runResult({ bytes_per_second: 8.04e12 })).last).toBe('8,040 GB/s (−50.0 %)');
 });
 
-it('of what computes counts operations', () => {
+it('compute workload counts operations', () => {
   const compute = { limit: 'compute', peak_per_second: 9.89e14 };
   expect(texts({ ...compute, operations_per_second: 7.12e14 })).toMatchObject({
     rate: '712 TFLOP/s',
@@ -36,7 +36,7 @@ it('of what computes counts operations', () => {
   expect(texts({ ...compute, operations_per_second: 3e9, dtype: 'int8' }).rate).toBe('3.00 GOP/s');
 });
 
-it('says of what is absent why, and is not right where it was not verified', () => {
+it('missing values have reasons, unverified is not right', () => {
   const absent = { absent: 'unknown' } as const;
   const parts = describeResult(
     runResult({
@@ -62,7 +62,7 @@ it('says of what is absent why, and is not right where it was not verified', () 
   });
 });
 
-it('is compared with the same work on a device of the same name only', () => {
+it('results are compared by workload and device name', () => {
   expect(resultKey(runResult())).toBe(resultKey(runResult({ share: 1 })));
   const others = [{ id: 'copy' }, { dtype: 'fp64' }, { device: 'CPU' }].map((change) =>
     resultKey(runResult(change)),

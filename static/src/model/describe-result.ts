@@ -1,4 +1,4 @@
-/** Results of runs as text, one column for each thing that they say. */
+/** Texts about the results of runs, one per table column. */
 
 import {
   bytesPerSecond,
@@ -13,10 +13,10 @@ import { table, trans } from '../lib/translation';
 import type { RunResult } from '../wire';
 import { valueOf } from './reading';
 
-/** A cell of the table. */
+/** A cell of the result table. */
 export interface Part {
   text: string;
-  /** More of it, or why it is absent. */
+  /** Details, or the reason why the value is missing. */
   title: string;
   absent: boolean;
 }
@@ -34,25 +34,25 @@ export const COLUMNS = table((): Record<Column, string> => ({
 }));
 
 /**
- * Tells what can be compared: the same work, on numbers of the same type and a device of the same
+ * Returns the key of comparable results: those with the same workload, element type and device
  * name.
  */
 export function resultKey({ id, dtype, device }: RunResult): string {
   return [id, dtype, device].join('\n');
 }
 
-/** What it does in a second; `null` where only time was measured. */
+/** Returns the rate per second, or `null` if only the time was measured. */
 export function rateOf(result: RunResult): number | null {
   return valueOf(countsOperations(result) ? result.operations_per_second : result.bytes_per_second);
 }
 
-/** By how much a rate is another than the one before: `+1.2 %`. */
+/** Returns the change of a rate, such as `+1.2 %`. */
 export function change(rate: number, before: number): string {
   const share = (rate / before - 1) * 100;
   return `${share < 0 ? '−' : '+'}${formatDecimal(Math.abs(share), 1)}\u00a0%`;
 }
 
-/** What a result says, beside the last one of the same. */
+/** Describes a result and compares it with the last result of the same kind. */
 export function describeResult(
   result: RunResult,
   last: RunResult | null,

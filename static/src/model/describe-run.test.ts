@@ -11,8 +11,8 @@ import {
 import { NOW } from '../testing/frames';
 import { runState } from '../testing/runs';
 
-describe('a run', () => {
-  it('says where it is and how far', () => {
+describe('run texts', () => {
+  it('text has device and progress', () => {
     expect(describeStep(runState())).toBe('triad, 1 of 2: measuring');
     expect(shareOf(runState())).toBe(0.25);
     expect(describeStep(runState({ step: null }))).toBe('starting');
@@ -20,7 +20,7 @@ describe('a run', () => {
     expect(shareOf(runState({ steps: 1, share: null }))).toBeNull();
   });
 
-  it('has a name whatever its terminal calls it', () => {
+  it('unnamed run has a default name', () => {
     expect(titleOf(runState({ title: '' }))).toBe('run in a terminal');
     expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
     const devices = [
@@ -31,11 +31,11 @@ describe('a run', () => {
   });
 });
 
-describe('the time that a run still takes', () => {
+describe('remaining time of a run', () => {
   const step = { id: 'triad', phase: 'measuring', since_ms: NOW - 2000 } as const;
 
-  it('is that of the steps that are over, for each of the others', () => {
-    // Four seconds for one and a half steps of four.
+  it('completed steps predict the others', () => {
+    // Four seconds for one and a half steps, of four.
     const state = runState({
       steps: 4,
       share: 0.5,
@@ -47,7 +47,7 @@ describe('the time that a run still takes', () => {
     expect(timeLeft({ ...state, step: null }, NOW)).toBeNull();
   });
 
-  it('of one step alone follows its share, and the time that was asked for', () => {
+  it('single step predicts by share and requested time', () => {
     const alone = runState({ steps: 1, share: 0.25, step: { ...step, number: 0 } });
     expect(timeLeft(alone, NOW)).toBe(6000);
     expect(timeLeft({ ...alone, share: 0.01 }, NOW)).toBeNull();
@@ -58,7 +58,7 @@ describe('the time that a run still takes', () => {
     );
   });
 
-  it('is told no finer than it is known', () => {
+  it('remaining time is rounded to its precision', () => {
     const texts = [300, 7100, 12_300, 61_000].map((ms) =>
       describeTimeLeft(ms).replaceAll('\u00a0', ' '),
     );

@@ -1,4 +1,4 @@
-/** Runs as text. */
+/** Texts about runs. */
 
 import { duration } from '../lib/format';
 import { plainText } from '../lib/text';
@@ -46,14 +46,14 @@ export function titleOf({ title }: RunState): string {
   return plainText(title) || trans.__('run in a terminal');
 }
 
-/** On what it works: `GPU 0, GPU 1`, or the name of a CPU. */
+/** Returns the devices of a run: `GPU 0, GPU 1`, or the name of a CPU. */
 export function placeOf({ devices }: RunState): string {
   return devices
     .map(({ index, name }) => (index === null ? plainText(name) : trans.__('GPU %1', index)))
     .join(', ');
 }
 
-/** `triad, 2 of 13: measuring`. */
+/** Returns the state of a run, such as `triad, 2 of 13: measuring`. */
 export function describeStep({ step, steps }: RunState): string {
   if (step === null) {
     return trans.__('starting');
@@ -65,7 +65,7 @@ export function describeStep({ step, steps }: RunState): string {
     : trans.__('%1: %2', id, phase);
 }
 
-/** How far all of it is, from 0 to 1; `null` where nobody knows. */
+/** Returns the completed share of a run from 0 to 1, or `null` if it is unknown. */
 export function shareOf({ step, steps, share }: RunState): number | null {
   return step === null || steps === 0 || (steps === 1 && share === null)
     ? null
@@ -73,12 +73,12 @@ export function shareOf({ step, steps, share }: RunState): number | null {
 }
 
 /**
- * Until one step is over, nobody knows how long the others take; of one alone, until it has done so
- * much.
+ * The completed share of a step from which the remaining time can be estimated. In runs with
+ * several steps, the estimate starts after the first step.
  */
 const LEAST_SHARE = 0.05;
 
-/** How much longer it will go on, in ms; `null` where nobody knows. */
+/** Returns the remaining time of a run in milliseconds, or `null` if it is unknown. */
 export function timeLeft(state: RunState, now_ms: number): number | null {
   const { kind, step, steps, seconds, started_ms } = state;
   const asked_ms = (seconds ?? 0) * 1000;
@@ -93,11 +93,11 @@ export function timeLeft(state: RunState, now_ms: number): number | null {
     return null;
   }
   const elapsed_ms = now_ms - (steps > 1 ? started_ms : step.since_ms);
-  // What fills memory is followed by the time for which that is held.
+  // After the memory is full, an out-of-memory run holds it for the requested time.
   return (elapsed_ms * (1 - share)) / share + (kind === 'oom' ? asked_ms : 0);
 }
 
-/** `about 25 s left`, in steps that are no finer than is known. */
+/** Returns text such as `about 25 s left`, rounded according to the precision of the estimate. */
 export function describeTimeLeft(left_ms: number): string {
   const step = left_ms < 10_000 ? 1000 : left_ms < 60_000 ? 5000 : 60_000;
   return trans.__('about %1 left', duration(Math.max(1, Math.ceil(left_ms / step)) * step));

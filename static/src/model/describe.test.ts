@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { NOW } from '../testing/frames';
 import { describeAbsence, describeClock, describeHealth } from './describe';
 
-it('what the server tells as a condition is not told a second time', () => {
+it('clock text omits reasons of conditions', () => {
   expect(describeClock(['hw_thermal_slowdown', 'sw_power_cap'])).toBeNull();
   expect(describeClock(['sw_power_cap', 'gpu_idle'])?.text).toBe('idle');
   expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe(
@@ -11,7 +11,7 @@ it('what the server tells as a condition is not told a second time', () => {
   );
 });
 
-it('failed GPU shows meaning and cure', () => {
+it('failed GPU shows meaning and fix', () => {
   const failed = {
     state: 'failed',
     since_ms: NOW,
@@ -30,7 +30,7 @@ it('failed GPU shows meaning and cure', () => {
   );
 });
 
-it('a GPU that sleeps needs nobody', () => {
+it('suspended GPU needs no action', () => {
   expect(describeAbsence({ absent: 'asleep' })).toBe('asleep to save power');
   const words = describeHealth({ state: 'asleep', since_ms: NOW }, NOW);
   expect(words?.level).toBe('none');

@@ -1,4 +1,4 @@
-/** States as text. */
+/** Texts about the states of GPUs. */
 
 import { duration, formatSince } from '../lib/format';
 import { own } from '../lib/own';
@@ -6,17 +6,17 @@ import { trans } from '../lib/translation';
 import type { Absence, Health, Severity, ThrottleReason } from '../wire';
 import { ABSENCES, describeReasons, ORDINARY_REASONS } from '../wire/texts';
 
-/** The severity of a state; `none` where it is ordinary. */
+/** The severity of a state; `none` for a normal state. */
 export type Level = Severity | 'none';
 
 export interface Description {
   text: string;
-  /** More of it, on hover. */
+  /** Details for a hover text. */
   title: string;
   level: Level;
 }
 
-/** Why a reading is a dash. */
+/** Returns why a reading is missing. */
 export function describeAbsence(absence: Absence): string {
   switch (absence.absent) {
     case 'driver_error':
@@ -28,7 +28,7 @@ export function describeAbsence(absence: Absence): string {
   }
 }
 
-/** Why a GPU does not answer, and what to do; `null` where it does. */
+/** Describes why a GPU does not respond and how to fix it. Returns `null` if it responds. */
 export function describeHealth(
   health: Health,
   nowMs: number,
@@ -82,7 +82,7 @@ export function describeHealth(
   }
 }
 
-/** The ordinary reason for reduced clocks; `null` where there is none. */
+/** Returns the ordinary reason for reduced clocks, or `null` if there is none. */
 export function describeClock(
   reasons: readonly ThrottleReason[],
 ): Pick<Description, 'text' | 'title'> | null {

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 
 import { energyCost, setEnergyPrice, withCost } from './energy-price';
 
-describe('the cost of energy', () => {
-  test('is absent without a price', () => {
+describe('energy cost', () => {
+  test('cost is missing without a price', () => {
     expect(energyCost(3.6e6)).toBeNull();
     expect(withCost('1.00 kWh', 3.6e6)).toBe('1.00 kWh');
   });
 
-  test('has the currency where it was given', () => {
+  test('cost has the configured currency', () => {
     setEnergyPrice({ per_kwh: 0.3, before: '', after: ' EUR' });
     expect([0, 5, 6_100, 1e5, 5.04e6, NaN].map(energyCost)).toEqual([
       '0.00 EUR',

@@ -1,4 +1,4 @@
-/** The costs of energy, if the server knows its price. */
+/** The cost of energy, if the server reports a price. */
 
 import { formatDecimal } from '../lib/format';
 import type { EnergyPrice } from '../wire';
@@ -8,12 +8,12 @@ const KWH_JOULES = 3.6e6;
 
 let price: EnergyPrice | null = null;
 
-/** Sets the price by which all amounts of energy have costs; null if it is unknown. */
+/** Sets the price for all energy costs; `null` if it is unknown. */
 export function setEnergyPrice(next: EnergyPrice | null): void {
   price = next;
 }
 
-/** `0.42 EUR`; null if the price is unknown. */
+/** Returns a cost such as `0.42 EUR`, or `null` if the price is unknown. */
 export function energyCost(joules: number): string | null {
   if (price === null || !Number.isFinite(joules)) {
     return null;
@@ -23,7 +23,7 @@ export function energyCost(joules: number): string | null {
   return before === '' && after === '' ? `cost ${text}` : `${before}${text}${after}`;
 }
 
-/** `6.10 kJ (0.42 EUR)`; the amount alone if the price is unknown. */
+/** Returns text such as `6.10 kJ (0.42 EUR)`, or only the amount if the price is unknown. */
 export function withCost(amount: string, joules: number, isLowerBound = false): string {
   const cost = energyCost(joules);
   return cost === null ? amount : `${amount} (${atLeast(cost, isLowerBound)})`;

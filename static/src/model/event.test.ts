@@ -48,8 +48,8 @@ function began(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event 
   return { at_ms, gpu: GPU, what: 'condition_began', ...throttled(severity) };
 }
 
-describe('the list', () => {
-  it('has the newest first', () => {
+describe('event list', () => {
+  it('newest event is first', () => {
     const rows = eventRows(
       [began('notice'), { at_ms: NOW + 5, gpu: null, what: 'power_source_changed' }],
       false,
@@ -60,7 +60,7 @@ describe('the list', () => {
     ]);
   });
 
-  it('says what an Xid means and what to do, once, as grave as its condition', () => {
+  it('Xid is listed once with meaning and advice', () => {
     const rows = eventRows([xid, xidBegan], false);
     expect(rows).toMatchObject([
       {
@@ -72,7 +72,7 @@ describe('the list', () => {
     expect(eventRows([{ ...xid, gpu: { index: 2, uuid: null } }, xidBegan], false)).toHaveLength(2);
   });
 
-  it('names processes that are gone by their own events', () => {
+  it('ended processes are named by their events', () => {
     const held: Event = {
       at_ms: NOW + 60_000,
       gpu: GPU,
@@ -91,13 +91,13 @@ describe('the list', () => {
     );
   });
 
-  it('leaves processes out until they are asked for', () => {
+  it('process events are listed on request', () => {
     expect(eventRows([started(7)], false)).toEqual([]);
     expect(eventRows([started(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started');
     expect(processEvents([started(7), xid])).toBe(1);
   });
 
-  it('tells the end of a condition from its beginning', () => {
+  it('start and end of condition differ', () => {
     const [row] = eventRows(
       [{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }],
       false,
@@ -106,7 +106,7 @@ describe('the list', () => {
     expect(row?.text).toMatch(/^Resolved: Clocks reduced/);
   });
 
-  it('tells apart errors of memory that were corrected from those that were not', () => {
+  it('corrected and uncorrected memory errors differ', () => {
     const errors = (corrected: number, uncorrected: number): Event => ({
       at_ms: NOW,
       gpu: GPU,
@@ -121,12 +121,12 @@ describe('the list', () => {
     });
   });
 
-  it('keeps two lines apart that say the same of the same moment', () => {
+  it('equal events at same time are both listed', () => {
     const keys = eventRows([began('notice'), began('notice')], false).map(({ key }) => key);
     expect(new Set(keys).size).toBe(2);
   });
 
-  it('shows hostile names as text, and leaves out what only a newer server knows', () => {
+  it('hostile names are text, unknown events omitted', () => {
     const evil: Event = {
       ...(started(7) as Extract<Event, { what: 'process_started' }>),
       name: 'a\u202etxt',
@@ -138,8 +138,8 @@ describe('the list', () => {
   });
 });
 
-describe('of more than a hundred events', () => {
-  it('processes go first, the oldest of them before the others', () => {
+describe('more than a hundred events', () => {
+  it('oldest process events are dropped first', () => {
     const many = [xid, ...Array.from({ length: 120 }, (_, i) => started(i))];
     const kept = keepEvents(many);
     expect(kept).toHaveLength(100);
@@ -147,14 +147,14 @@ describe('of more than a hundred events', () => {
     expect(kept[1]).toMatchObject({ pid: 21 });
   });
 
-  it('the newest stay where none is about a process', () => {
+  it('newest events stay if none is frequent', () => {
     const kept = keepEvents(Array.from({ length: 130 }, (_, i) => began('notice', NOW + i)));
     expect(kept).toHaveLength(100);
     expect(kept[0]?.at_ms).toBe(NOW + 30);
   });
 });
 
-it('Xids, warnings and failures are marked on the time axis of their GPU, notices and processes never', () => {
+it('charts mark Xids, warnings and failures only', () => {
   const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
   const over: Event = { at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') };
   const marks = markedEvents([
@@ -179,7 +179,7 @@ describe('marks', () => {
   const mark = (at_ms: number, more: { user?: string } = {}): Event => {
     return { at_ms, gpu: null, what: 'mark', text: `epoch ${at_ms}`, ...more };
   };
-  it('say who set them, and are no fault of a GPU', () => {
+  it('marks name their user and are no fault', () => {
     const events = [mark(3, { user: 'ana' }), mark(4)];
     expect(eventRows(events, false).map(({ text, level }) => [text, level])).toEqual([
       ['Mark: epoch 4', 'none'],
@@ -192,7 +192,7 @@ describe('marks', () => {
     expect(markedEvents(events).size).toBe(0);
   });
 
-  it('stand where their moment is, and push out marks alone', () => {
+  it('marks are sorted and only displace marks', () => {
     const at = (events: readonly Event[]): number[] => events.map(({ at_ms }) => at_ms);
     const known = [began('warning', 10), began('warning', 20)];
     expect(at(withEvent(withEvent(known, mark(15)), mark(5)))).toEqual([5, 10, 15, 20]);

@@ -1,4 +1,4 @@
-/** Which events are kept, which are listed, and what they say. */
+/** The selection of events to keep and to list, and their texts. */
 
 import { plainText } from '../lib/text';
 import type { Event, Sample } from '../wire';
@@ -9,13 +9,13 @@ import type { Level } from './describe';
 import { valueOf } from './reading';
 
 export interface EventRow {
-  /** Unique, and the same while the event is listed. */
+  /** A unique key that does not change while the event is listed. */
   key: string;
   at_ms: number;
-  /** `null` where it concerns the machine. */
+  /** The GPU of the event; `null` for the machine. */
   gpu: number | null;
   text: string;
-  /** What to do about it, or more of it; empty where there is nothing to add. */
+  /** Advice or details; empty if there are none. */
   more: string;
   level: Level;
   resolved: boolean;
@@ -28,15 +28,15 @@ export interface EventMark {
 }
 
 const KEPT = 100;
-/** Of these, so many are marks. */
+/** The maximum number of marks among the kept events. */
 const MARKS_KEPT = 64;
 const RESOLVED: readonly Event['what'][] = ['condition_ended', 'alert_resolved', 'gpu_back'];
-/** An Xid and the condition that it raises come within this time of each other. */
+/** The maximum time between an Xid and the condition that it raises. */
 const SAME_MS = 5000;
 
 /**
- * The newest hundred. Events of processes and cells, steps of runs and marks are frequent, and are
- * dropped before an Xid is.
+ * Returns the newest hundred events. Frequent events (processes, cells, steps of runs and marks)
+ * are dropped before Xids.
  */
 export function keepEvents(events: readonly Event[]): Event[] {
   const marks = withoutOldest(events, events.filter(isMark).length - MARKS_KEPT, isMark);
@@ -57,7 +57,7 @@ function withoutOldest(
   });
 }
 
-/** The same with another one. A mark may be of a moment before what is known already. */
+/** Adds an event. A mark may be older than the newest event. */
 export function withEvent(events: readonly Event[], event: Event): Event[] {
   const place = isMark(event)
     ? events.findLastIndex(({ at_ms }) => at_ms <= event.at_ms) + 1
@@ -66,8 +66,8 @@ export function withEvent(events: readonly Event[], event: Event): Event[] {
 }
 
 /**
- * The lines of the list, the newest first. `sample` names the processes that are still there, their
- * own events the others.
+ * Returns the rows of the event list, newest first. Processes are named by `sample` if they are
+ * running, and otherwise by their own events.
  */
 export function eventRows(
   events: readonly Event[],
@@ -111,7 +111,7 @@ export function processEvents(events: readonly Event[]): number {
   return events.filter(isProcess).length;
 }
 
-/** The Xids, warnings and failures of each GPU, the oldest first. */
+/** Returns the Xids, warnings and failures of each GPU, oldest first. */
 export function markedEvents(events: readonly Event[]): Map<number, EventMark[]> {
   const marked = new Map<number, EventMark[]>();
   for (const event of events) {
@@ -136,7 +136,7 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
   return marked;
 }
 
-/** What people marked, on every chart. */
+/** Returns the marks that users have set, which all charts show. */
 export function marksOf(events: readonly Event[]): Pick<EventMark, 'at_ms' | 'text'>[] {
   return events
     .filter(isMark)
@@ -157,7 +157,7 @@ function isProcess(
   return event.what === 'process_started' || event.what === 'process_ended';
 }
 
-/** Whether an Xid's own event, which has its advice apart, tells the same. */
+/** Returns whether the event of an Xid, which also has advice, already reports this condition. */
 function isReportedByXid(event: Event, events: readonly Event[]): boolean {
   return (
     event.what === 'condition_began' &&
@@ -165,7 +165,7 @@ function isReportedByXid(event: Event, events: readonly Event[]): boolean {
   );
 }
 
-/** An Xid matters as much as the condition that it raised. */
+/** Returns the level of an event. An Xid has the level of the condition that it raised. */
 function levelOf(event: Event, level: Level, events: readonly Event[]): Level {
   const raised = events.find(
     (other) => other.what === 'condition_began' && isSameXid(event, other),

@@ -48,8 +48,8 @@ function joined(): Subscription {
   return feed.subscribe(() => undefined);
 }
 
-describe('how often samples come', () => {
-  it('is the shortest interval of active subscriptions, and the default when none asks for another', () => {
+describe('sample interval', () => {
+  it('shortest interval of active subscriptions is requested', () => {
     const [calm, eager] = [joined(), joined()];
     connect();
     expect(socket.sent).toEqual([]);
@@ -66,7 +66,7 @@ describe('how often samples come', () => {
     eager.unsubscribe();
   });
 
-  it('is asked for again on a new connection', () => {
+  it('interval is requested again after reconnect', () => {
     const reader = joined();
     reader.update({ interval_ms: 100 });
     connect();
@@ -74,7 +74,7 @@ describe('how often samples come', () => {
     reader.unsubscribe();
   });
 
-  it('is less than the server takes where nobody needs more, and then no gap', () => {
+  it('interval slower than default is no gap', () => {
     const reader = joined();
     connect();
     reader.update({ interval_ms: 5000 });
@@ -82,7 +82,7 @@ describe('how often samples come', () => {
     receive({ type: 'sample', ...sample(NOW + 5000, [gpu(0)]) });
     expect(feed.store.sample?.interval_ms).toBe(5000);
     expect(feed.store.gap_ms).toBeGreaterThan(5000);
-    // Another one does need what is usual.
+    // The other subscription needs the default interval.
     const other = joined();
     expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":1000}');
     receive({ type: 'sample', ...sample(NOW + 6000, [gpu(0)]) });
@@ -92,13 +92,13 @@ describe('how often samples come', () => {
   });
 });
 
-describe('a connection that takes long', () => {
+describe('slow connection', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  it('is explained while it is made, and not after it was', async () => {
+  it('slow connection is diagnosed until it opens', async () => {
     const reader = joined();
-    // A proxy opens the connection before it knows of any server.
+    // A proxy opens the connection before it has reached the server.
     socket.readyState = 1;
     socket.onopen?.(new Event('open'));
     expect(diagnose).not.toHaveBeenCalled();
@@ -112,8 +112,8 @@ describe('a connection that takes long', () => {
   });
 });
 
-describe('a server of another version', () => {
-  it('is judged, and one that leaves things out does not end the connection', () => {
+describe('server of another version', () => {
+  it('incomplete frame does not end the connection', () => {
     vi.spyOn(console, 'warn').mockReturnValue();
     const reader = joined();
     connect();
@@ -126,21 +126,21 @@ describe('a server of another version', () => {
   });
 });
 
-it('shows installation problems while samples arrive', async () => {
+it('installation problem is shown while samples arrive', async () => {
   feed.options.checkInstallation = () => Promise.resolve({ title: 'installation', message: '' });
   const reader = joined();
   connect(1000, { version: '0.1.0' });
   expect(feed.store.diagnosis).toBeNull();
   await vi.waitFor(() => expect(feed.store.diagnosis?.title).toBe('installation'));
   expect(noticeOf(feed.store, statusOf(feed.store, NOW), '')?.title).toBe('installation');
-  // A mismatch of versions is shown first.
+  // A version mismatch has priority.
   connect(1000, { version: '0.0.9' });
   await Promise.resolve();
   expect(feed.store.diagnosis?.title).toBe('another');
   reader.unsubscribe();
 });
 
-it('tells nobody who has left', () => {
+it('unsubscribed listener is not called', () => {
   const seen = vi.fn();
   let late: Subscription | null = null;
   const first = feed.subscribe(() => late?.unsubscribe());

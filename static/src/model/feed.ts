@@ -1,4 +1,4 @@
-/** One connection to a gpumon server, shared by everything that shows something of it. */
+/** A connection to a gpumon server that all views share. */
 
 import { ReconnectingSocket, type SocketLike } from '../lib/socket';
 import type { ClientFrame, ServerFrame } from '../wire';
@@ -13,39 +13,47 @@ export { chooseUnits } from '../lib/units';
 export { loadXids } from './xid';
 
 export interface FeedOptions {
-  /** Makes a connection to the server's stream. */
+  /** Opens a connection to the server's stream. */
   openSocket: () => SocketLike;
   /**
-   * Asks the server something else over HTTP; `path` is as `api/v1/runs`. Without it, nothing can
-   * be run.
+   * Sends an HTTP request to the server. `path` is a path such as `api/v1/runs`. Without it, no
+   * runs can be started.
    */
   request?: (path: string, init?: RequestInit) => Promise<Response>;
-  /** Whether the server only tells: nothing can be run there, nor marked. */
+  /** Whether the server is only displayed, so that runs and marks are not possible. */
   readOnly?: boolean;
-  /** Finds out why there is no connection; called after a failure, and when it takes long. */
+  /**
+   * Finds out why there is no connection. Called after a failure, and when connecting takes long.
+   */
   diagnose?: () => Promise<Diagnosis | null>;
-  /** Explains a server version that does not match the view; `null` where it does. */
+  /** Explains a server version that does not match the view, or returns `null` if it matches. */
   checkVersion?: (version: string) => Diagnosis | null;
   /**
-   * Explains a problem of the installation although the server answers; `null` if there is none.
+   * Explains a problem of the installation that does not prevent a connection, or returns `null` if
+   * there is none.
    */
   checkInstallation?: () => Promise<Diagnosis | null>;
 }
 
-/** The store has changed, by `frame`, or by the connection where that is `null`. */
+/**
+ * Called after the store has changed because of `frame`, or because of the connection if `frame` is
+ * `null`.
+ */
 export type FeedListener = (frame: ServerFrame | null) => void;
 
 export interface SubscriptionOptions {
-  /** Where no subscription is active, the server sends nothing. */
+  /**
+   * Whether the subscription needs samples. The server sends nothing if no subscription is active.
+   */
   active: boolean;
   /**
-   * Interval between samples; `null` for the server's default. The shortest of all subscriptions is
-   * requested.
+   * The interval between samples; `null` for the server's default. The shortest interval of all
+   * subscriptions is requested.
    */
   interval_ms: number | null;
-  /** Metrics to keep besides those of an overview, by their names in history. */
+  /** The metrics to keep in addition to those of an overview, by their names in the history. */
   metrics: readonly string[];
-  /** Whether to receive what the driver itself recorded between samples. */
+  /** Whether to receive the driver's traces between samples. */
   traces: boolean;
   /** Whether to receive the states of runs. */
   runs: boolean;
@@ -53,7 +61,7 @@ export interface SubscriptionOptions {
 
 export interface Subscription {
   update: (changes: Partial<SubscriptionOptions>) => void;
-  /** The last subscription to end closes the connection. */
+  /** Ends the subscription. The last one closes the connection. */
   unsubscribe: () => void;
 }
 
@@ -61,20 +69,20 @@ interface Requested extends Pick<SubscriptionOptions, 'interval_ms' | 'traces' |
   metrics: string;
 }
 
-/** What a new connection sends unasked. */
+/** The state of a new connection, before any request. */
 const UNASKED: Readonly<Requested> = { interval_ms: null, metrics: '', traces: false, runs: false };
 
-/** A connection without an answer is diagnosed after this time. */
+/** The time after which a connection without an answer is diagnosed. */
 const DIAGNOSE_AFTER_MS = 5000;
 
-/** Connects with the first subscription, and keeps what the server sends in `store`. */
+/** Connects with the first subscription, and keeps the received data in `store`. */
 export class Feed {
   readonly store = new Store();
   private readonly subscriptions = new Map<FeedListener, SubscriptionOptions>();
   private socket: ReconnectingSocket | null = null;
   /**
-   * Whether the server has answered on this connection: a proxy accepts one before it has reached a
-   * server.
+   * Whether the server has answered on this connection. A proxy accepts a connection before it has
+   * reached the server.
    */
   private helloReceived = false;
   private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
@@ -85,7 +93,7 @@ export class Feed {
 
   constructor(readonly options: FeedOptions) {}
 
-  /** A new subscription is active. */
+  /** Adds a subscription, which is active at first. */
   subscribe(listener: FeedListener): Subscription {
     const options: SubscriptionOptions = {
       active: true,
@@ -116,7 +124,7 @@ export class Feed {
     };
   }
 
-  /** Where a retry is due later, tries at once. */
+  /** Connects at once if a retry is pending. */
   retryNow(): void {
     this.socket?.retryNow();
   }
@@ -146,7 +154,7 @@ export class Feed {
         }
       },
     });
-    // A listener that is notified of the first phase may use the socket.
+    // The first notification may already use the socket.
     this.socket = socket;
     socket.start();
     return socket;
@@ -154,19 +162,20 @@ export class Feed {
 
   private ingest(frame: ServerFrame): void {
     if (frame.type === 'sample') {
-      // Where fewer samples were asked for than the server takes, the time between them is no gap.
+      // If the client requested fewer samples than the server takes, the longer interval is not a
+      // gap.
       frame.interval_ms = Math.max(frame.interval_ms, this.requested.interval_ms ?? 0);
     }
     try {
       this.store.apply(frame);
     } catch (error) {
-      // A server of another version may leave out what this one relies on.
+      // A server of another version may omit required data.
       console.warn('gpumon: a message from the server was not understood', error);
     }
     if (frame.type === 'hello') {
       this.helloReceived = true;
       if (this.options.readOnly !== true) {
-        // Nodes of a fleet may have other prices.
+        // Nodes of a fleet, which are read-only, may have other prices.
         setEnergyPrice(frame.energy_price ?? null);
       }
       clearTimeout(this.diagnosisTimer);
@@ -190,7 +199,7 @@ export class Feed {
     }
   }
 
-  /** Requests from the server what the active subscriptions ask for. */
+  /** Requests the options of all active subscriptions from the server. */
   private reconcile(): void {
     const active = [...this.subscriptions.values()].filter((options) => options.active);
     this.setStreaming(active.length > 0);
@@ -200,7 +209,7 @@ export class Feed {
       type: 'interval',
       ms: interval_ms ?? this.default_ms,
     });
-    // Metrics stay tracked, since a closed chart may be opened again.
+    // Metrics remain tracked, because a closed chart may be opened again.
     const metrics = this.store.trackMetrics(active.flatMap((options) => options.metrics));
     this.request('metrics', metrics.join(), { type: 'history', metrics });
     const traces = active.some((options) => options.traces);
@@ -209,7 +218,7 @@ export class Feed {
     this.request('runs', runs, { type: 'runs', on: runs });
   }
 
-  /** Sends a request, unless the last of its kind was the same. */
+  /** Sends a request unless it equals the last one of its kind. */
   private request<K extends keyof Requested>(
     kind: K,
     wanted: Requested[K],
@@ -253,7 +262,10 @@ export class Feed {
   }
 }
 
-/** A frame, or `null` for what is none: one bad message is no reason to lose the connection. */
+/**
+ * Returns a frame, or `null` if the message is invalid, so that one bad message does not end the
+ * connection.
+ */
 function parse(text: string): ServerFrame | null {
   try {
     return JSON.parse(text) as ServerFrame;

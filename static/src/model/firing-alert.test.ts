@@ -28,7 +28,7 @@ beforeEach(() => {
   store = new Store(() => NOW);
 });
 
-it('takes what fires from the first frame and from each that tells it anew', () => {
+it('firing alerts come from first and later frames', () => {
   store.apply(hello({ alerts: [HOT] }));
   expect(store.firing).toEqual([HOT]);
   store.apply({ type: 'alerts', firing: [OF_MACHINE, HOT] });
@@ -37,7 +37,7 @@ it('takes what fires from the first frame and from each that tells it anew', () 
   expect(store.firing).toEqual([]);
 });
 
-it('shows an alert among those of its GPU, and one of the machine apart', () => {
+it('alerts are by GPU, or of the machine', () => {
   store.apply(hello({ alerts: [OF_MACHINE, HOT] }));
   const gpus = gpusOf(store.inventory, store.sample, store.details);
   const texts = gpus.map((gpu) => gpuAlerts(gpu, [], store, NOW).map(({ text }) => text));
@@ -51,12 +51,12 @@ it('shows an alert among those of its GPU, and one of the machine apart', () => 
   });
 });
 
-it('says that an alert is silenced', () => {
+it('silenced alert is marked', () => {
   const [alert] = firingAlerts([{ ...HOT, silenced: true }], 0, NOW);
   expect(alert?.title).toMatch(/^since .*, for 1\smin\nsilenced$/);
 });
 
-it('lists its begin, its end and what receivers miss among the events', () => {
+it('alert start, end and delivery problems are events', () => {
   const rows = eventRows(
     [
       { at_ms: NOW, what: 'alert_firing', ...HOT },

@@ -1,4 +1,4 @@
-/** Alerts of people's own rules, as they are shown. */
+/** Alerts of user-defined rules in the form in which they are shown. */
 
 import { duration, formatSince } from '../lib/format';
 import { joined, plainText } from '../lib/text';
@@ -6,7 +6,7 @@ import { trans } from '../lib/translation';
 import type { FiringAlert } from '../wire';
 import { severityLevel, type Alert } from './condition';
 
-/** Those of a GPU, or of the machine where that is `null`. */
+/** Returns the alerts of a GPU, or of the machine if `gpu` is `null`. */
 export function firingAlerts(
   firing: readonly FiringAlert[],
   gpu: number | null,
@@ -26,12 +26,12 @@ export function firingAlerts(
     }));
 }
 
-/** `hot: Temperature 87 °C, above 85 °C for 2 min`. */
+/** Returns text such as `hot: Temperature 87 °C, above 85 °C for 2 min`. */
 export function describeFiring({ rule, text }: Pick<FiringAlert, 'rule' | 'text'>): string {
   return plainText(trans.__('%1: %2', rule, text));
 }
 
-/** The same as long as it fires. */
+/** Returns a key that does not change while the alert fires. */
 export function firingKey({ rule, gpu, since_ms }: FiringAlert): string {
   return `alert ${gpu?.index ?? ''} ${since_ms} ${rule}`;
 }

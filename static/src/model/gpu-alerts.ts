@@ -1,4 +1,4 @@
-/** The state of a GPU in words: alerts in sentences, and the most important one in a few words. */
+/** The state of a GPU as text: its alerts as sentences, and the most severe one in a few words. */
 
 import { joined } from '../lib/text';
 import type { FiringAlert } from '../wire';
@@ -11,13 +11,13 @@ import { describeForecast, forecastOf, shortFilling } from './memory-forecast';
 import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
-/** Facts for alerts besides the GPU, as the store has them. */
+/** Values from the store that alerts need in addition to the GPU. */
 interface Known {
   memoryHorizon_ms: number;
   firing: readonly FiringAlert[];
 }
 
-/** The alerts of a GPU, the worst first; `rows` are its holders. */
+/** Returns the alerts of a GPU, the most severe first. `rows` are its holders. */
 export function gpuAlerts(
   gpu: GpuState,
   rows: readonly HolderRow[],
@@ -45,7 +45,10 @@ export function gpuAlerts(
   ]);
 }
 
-/** Returns the worst alert in a few words, else the reason for reduced clocks; more on hover. */
+/**
+ * Returns the most severe alert in a few words, or the reason for reduced clocks. The title has the
+ * details.
+ */
 export function shortState(gpu: GpuState, alerts: readonly Alert[], now_ms: number): Description {
   const [worst] = alerts;
   if (worst !== undefined) {

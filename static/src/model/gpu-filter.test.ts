@@ -32,7 +32,7 @@ const facts = {
   isBusy: ({ index }: { index: number }) => index < 2,
   levelOf: ({ index }: { index: number }): Level => (index === 1 ? 'critical' : 'warning'),
 };
-/** The same rows, but without a kernel of this Jupyter server. */
+/** The same rows without a kernel of this Jupyter server. */
 const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
   const chosen = filtered(typed, gpus, rows, facts);
@@ -42,7 +42,7 @@ const found = (typed: string): [gpus: number[], rows: string[]] => {
   ];
 };
 
-describe('the filter', () => {
+describe('GPU filter', () => {
   it.each([
     ['', [0, 1, 2, 3], ['a.ipynb', 'vllm', 'sweep.py']],
     ['busy', [0, 1], ['a.ipynb', 'vllm']],
@@ -57,7 +57,7 @@ describe('the filter', () => {
     ['critical', [1], ['vllm']],
     ['ana warning', [0, 2], ['a.ipynb', 'sweep.py']],
     ['nobody', [], []],
-  ])('"%s" chooses GPUs and holders', (typed, indices, names) => {
+  ])('filter "%s" selects GPUs and holders', (typed, indices, names) => {
     expect(found(typed)).toEqual([indices, names]);
   });
 
@@ -69,7 +69,7 @@ describe('the filter', () => {
     expect(filtered('idle', lost, [], facts).gpus).toEqual([]);
   });
 
-  it('the word of a level is toggled', () => {
+  it('word of a level is toggled', () => {
     const typed = withLevelToggled('ana', 'critical');
     expect([typed, selectsLevel(typed, 'critical'), levelWords(typed)]).toEqual([
       'ana critical',
@@ -80,12 +80,12 @@ describe('the filter', () => {
     expect(selectsLevel('ana', 'critical')).toBe(false);
   });
 
-  it('a number is an index or a PID, and no part of one', () => {
+  it('number matches whole index or PID', () => {
     expect(found('3')).toEqual([[1, 3], ['vllm']]);
     expect(found('1')).toEqual([[1], ['vllm']]);
   });
 
-  it('what is mine are the notebooks of this place, and what their users run besides', () => {
+  it('word mine matches own notebooks and processes', () => {
     expect(found('mine')).toEqual([
       [0, 2],
       ['a.ipynb', 'sweep.py'],
@@ -93,7 +93,7 @@ describe('the filter', () => {
     expect(filtered('mine', gpus, elsewhere, facts).gpus).toEqual([]);
   });
 
-  it('suggests what there is', () => {
+  it('suggestions contain existing names', () => {
     expect(suggestions(rows)).toEqual([
       'mine',
       'busy',

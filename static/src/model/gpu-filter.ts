@@ -1,4 +1,4 @@
-/** The GPUs and holders that are shown: those that match every word of the filter. */
+/** The filter for GPUs and holders, which keeps those that match every word. */
 
 import { joined } from '../lib/text';
 import { table, trans } from '../lib/translation';
@@ -8,10 +8,10 @@ import { textOf, type HolderRow, type ListRow as Row } from './holders';
 import { runsIn } from './owner';
 import { valueOf } from './reading';
 
-/** Facts of GPUs that words are compared with, besides the readings. */
+/** Values of GPUs that words are compared with, in addition to the readings. */
 export interface FilterFacts {
   isBusy: (gpu: GpuState) => boolean;
-  /** Returns the level of a GPU's worst alert. */
+  /** Returns the level of a GPU's most severe alert. */
   levelOf: (gpu: GpuState) => Level;
 }
 
@@ -22,7 +22,7 @@ export interface Filtered {
 
 const SUGGESTED_MOST = 40;
 
-/** Words with a meaning of their own, in the user's language. */
+/** The keywords in the user's language. */
 const WORDS = table(() => ({
   busy: trans.__('busy'),
   idle: trans.__('idle'),
@@ -35,12 +35,12 @@ const WORDS = table(() => ({
 export const ALERT_LEVELS = ['critical', 'warning'] as const;
 export type AlertLevel = (typeof ALERT_LEVELS)[number];
 
-/** Returns `true` if a filter selects GPUs with an alert of this level. */
+/** Returns whether a filter selects GPUs with an alert of this level. */
 export function selectsLevel(typed: string, level: AlertLevel): boolean {
   return wordsIn(typed).includes(WORDS()[level]);
 }
 
-/** Returns a filter with the word of a level added, or removed if it is there. */
+/** Adds the word of a level to a filter, or removes it if it is there. */
 export function withLevelToggled(typed: string, level: AlertLevel): string {
   const word = WORDS()[level];
   return selectsLevel(typed, level)
@@ -50,7 +50,10 @@ export function withLevelToggled(typed: string, level: AlertLevel): string {
     : joined([typed.trim(), word], ' ');
 }
 
-/** Returns the words of a filter that select levels: the only ones that apply to a few GPUs. */
+/**
+ * Returns only the words of a filter that select levels. They also apply to lists that are too
+ * short for a filter field.
+ */
 export function levelWords(typed: string): string {
   return ALERT_LEVELS.filter((level) => selectsLevel(typed, level))
     .map((level) => WORDS()[level])
@@ -121,7 +124,7 @@ export function filtered(
   };
 }
 
-/** Returns words that can be typed: those with a meaning, then users, notebooks and programs. */
+/** Returns suggestions for the filter: keywords, then users, notebooks and programs. */
 export function suggestions(rows: readonly Row[]): string[] {
   const { mine, ...others } = WORDS();
   const holders = rows.filter((row) => row.kind === 'holder');

@@ -12,7 +12,7 @@ import {
   type SortKey,
 } from './gpu-order';
 
-/** GPUs with these temperatures; `null` for one that cannot be read. */
+/** Returns GPUs with these temperatures. `null` stands for a GPU that cannot be read. */
 function gpusAt(...celsius: (number | null)[]): GpuState[] {
   const samples = celsius.map((value, index): GpuSample => {
     const { temperature } = gpu(index);
@@ -32,7 +32,7 @@ function sort(
     .map(({ index }) => index);
 }
 
-it('a column sorts in both directions', () => {
+it('column sorts in both directions', () => {
   const gpus = gpusAt(40, 60, 50);
   expect(sort(gpus, 'temp')).toEqual([1, 2, 0]);
   expect(sort(gpus, 'temp', 'ascending')).toEqual([0, 2, 1]);
@@ -57,7 +57,7 @@ it('order by values is kept for five seconds', () => {
   expect(sorted(gpusAt(70, 60), start_ms + 5000)).toEqual([0, 1]);
 });
 
-it('a click changes the direction', () => {
+it('click changes the direction', () => {
   const first = nextOrder(null, 'mem');
   const second = nextOrder(first, 'mem');
   expect([first?.direction, second?.direction]).toEqual(['descending', 'ascending']);
@@ -65,7 +65,7 @@ it('a click changes the direction', () => {
   expect(nextOrder(first, 'power')).toEqual({ by: 'power', direction: 'descending' });
 });
 
-it('an order is remembered as text', () => {
+it('order is stored as text', () => {
   const order: Order = { by: 'mem', direction: 'ascending' };
   expect(parseOrder(formatOrder(order))).toEqual(order);
   expect(parseOrder('worst')).toEqual({ by: 'state', direction: 'descending' });

@@ -1,4 +1,4 @@
-/** The order of GPUs in a list: the driver's, or by one of their values. */
+/** The order of GPUs in a list: the driver's order, or by a value. */
 
 import { levelRank } from './condition';
 import type { Level } from './describe';
@@ -6,11 +6,11 @@ import type { GpuState } from './gpu';
 import { takenBytes } from './memory';
 import { valueOf } from './reading';
 
-/** The columns of a list of GPUs that it can be sorted by. */
+/** The columns by which a list of GPUs can be sorted. */
 export const SORT_KEYS = ['index', 'use', 'mem', 'temp', 'power', 'state'] as const;
 export type SortKey = (typeof SORT_KEYS)[number];
 
-/** The time for which an order by values is kept. */
+/** The time for which an order by values is kept, in milliseconds. */
 const KEPT_MS = 5000;
 
 export interface Order {
@@ -18,7 +18,7 @@ export interface Order {
   direction: 'ascending' | 'descending';
 }
 
-/** Parses a remembered order such as `mem:descending`; `null` is the driver's order. */
+/** Parses a stored order such as `mem:descending`. `null` stands for the driver's order. */
 export function parseOrder(text: string | null): Order | null {
   // Version 0.2 stored `worst` for the order by state.
   const [name, direction] = (text === 'worst' ? 'state' : (text ?? '')).split(':');
@@ -40,11 +40,11 @@ export function nextOrder(order: Order | null, by: SortKey): Order | null {
   return order.direction === 'descending' && by !== 'index' ? { by, direction: 'ascending' } : null;
 }
 
-/** Sorts GPUs. Values change with each sample, so that an order by them is kept for a while. */
+/** Sorts GPUs. An order by values is kept for a while, because values change with each sample. */
 export class GpuSorter {
   private last: { key: string; indices: readonly number[] } = { key: '', indices: [] };
 
-  /** Returns GPUs in an order; those that are equal are in the driver's order. */
+  /** Returns the GPUs in order. Equal GPUs are in the driver's order. */
   sort(
     gpus: readonly GpuState[],
     order: Order | null,
@@ -64,7 +64,7 @@ export class GpuSorter {
   }
 }
 
-/** GPUs without a value are last. */
+/** Sorts GPUs by a value. GPUs without a value come last. */
 function sortGpus(
   gpus: readonly GpuState[],
   { by, direction }: Order,

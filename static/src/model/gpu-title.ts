@@ -1,11 +1,14 @@
-/** Titles of readings and charts in the words of their GPUs. */
+/** Titles of readings and charts in the vendor's terms. */
 
 import { trans } from '../lib/translation';
 import type { GpuState } from './gpu';
 import { isUnified } from './memory';
 import { wordsOf } from './vendor-words';
 
-/** Returns the title of a chart or reading; `title` unless these GPUs have another word for it. */
+/**
+ * Returns the title of a chart or reading. It is `title` unless the vendor of these GPUs uses
+ * another term.
+ */
 export function gpuTitle(id: string, title: string, gpus: readonly GpuState[]): string {
   const { link, partitions } = wordsOf(...gpus);
   switch (id) {

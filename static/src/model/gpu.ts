@@ -1,4 +1,4 @@
-/** A GPU as the view needs it: what it is joined with what was read of it. */
+/** A GPU with its static properties and its latest readings. */
 
 import { trans } from '../lib/translation';
 import type {
@@ -19,27 +19,27 @@ export interface GpuState {
   index: number;
   uuid: string | null;
   vendor: Vendor;
-  /** The name without its vendor. */
+  /** The model name without the vendor. */
   name: string;
   fullName: string;
   busId: string | null;
   board: Board;
   migDevices: readonly MigDevice[];
-  /** What lies between it and each other GPU. */
+  /** The links to each other GPU. */
   links: readonly GpuLink[];
-  /** `null` until the first sample. */
+  /** The latest sample; `null` before the first one. */
   now: GpuSample | null;
-  /** `null` until they have been read. */
+  /** The slow readings; `null` until they have been read. */
   details: GpuDetails | null;
 }
 
-/** The name of a GPU without its vendor. */
+/** Returns the model name of a GPU without its vendor. */
 export function withoutVendor(name: string): string {
   const vendor = Object.values(VENDORS).find((known) => name.startsWith(`${known} `)) ?? '';
   return name.slice(vendor.length).trimStart();
 }
 
-/** Every GPU of the inventory in the driver's order; a lost one keeps its place. */
+/** Returns all GPUs of the inventory in the driver's order, including lost ones. */
 export function gpusOf(
   inventory: Inventory | null,
   sample: Sample | null,
@@ -66,7 +66,7 @@ function gpuState(
   return {
     index: gpu.index,
     uuid: gpu.uuid,
-    // Old recordings have none: they are of NVIDIA's GPUs.
+    // Old recordings have no vendor, because they are of NVIDIA GPUs.
     vendor: gpu.vendor ?? 'nvidia',
     name: withoutVendor(fullName).replace(/^GeForce\s+/, ''),
     fullName,
@@ -75,25 +75,26 @@ function gpuState(
     migDevices: gpu.mig_devices,
     links: topology.filter(({ a, b }) => a === gpu.index || b === gpu.index),
     now,
-    // Those of another board that had this index before are not its own.
+    // The details may belong to another board that previously had this index.
     details: details?.uuid === gpu.uuid ? details : null,
   };
 }
 
-/** What all of them are called; `null` where they are not all alike. */
+/** Returns the common name of the GPUs, or `null` if their names differ. */
 export function commonName(gpus: readonly GpuState[]): string | null {
   const [first] = gpus;
   return first !== undefined && gpus.every(({ name }) => name === first.name) ? first.name : null;
 }
 
 /**
- * The name of a GPU's series: the UUID outlives a change of index, and stands in until it is known.
+ * Returns the name of a GPU's series. It contains the UUID, because the index may change, or the
+ * index if the UUID is unknown.
  */
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
   return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;
 }
 
-/** Whatever a history has of GPUs, MIG devices and the machine, by the names of their series. */
+/** Returns all series of a history by name: of GPUs, MIG devices and the machine. */
 export function seriesByKey<T>(history: {
   gpus: readonly { uuid: string; metrics: Record<string, T> }[];
   mig_devices?: readonly { uuid: string; metrics: Record<string, T> }[];

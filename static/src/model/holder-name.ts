@@ -1,10 +1,10 @@
-/** What holders of GPU memory are called. */
+/** The names of GPU memory holders. */
 
 import { plainText } from '../lib/text';
 import { textOf, type HolderRow } from './holders';
 import { valueOf } from './reading';
 
-/** The kernel of a notebook of this place; `null` where somebody else holds it. */
+/** Returns the kernel of a notebook on this Jupyter server, or `null` for other holders. */
 export function ownKernel({ notebook, isOwn }: HolderRow): string | null {
   return isOwn ? (notebook?.kernel_id ?? null) : null;
 }
@@ -21,7 +21,7 @@ export function holderName(row: HolderRow): string {
   return user.reason === null ? `${row.name} (${plainText(user.text, 32)})` : row.name;
 }
 
-/** What it holds; 0 where that is not known. */
+/** Returns the memory of a holder in bytes, or 0 if it is unknown. */
 export function heldBytes(row: HolderRow): number {
   return valueOf(row.memory_bytes) ?? 0;
 }

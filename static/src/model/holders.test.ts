@@ -16,8 +16,8 @@ function readable(rows: ReturnType<typeof holderRows>): HolderRow[] {
   return rows.filter((row) => row.kind === 'holder');
 }
 
-describe('the list', () => {
-  it('goes GPU by GPU, the largest holder first, the unknown last', () => {
+describe('process list', () => {
+  it('list is by GPU, largest holder first', () => {
     const small = process(1, { memory_bytes: GIB });
     const unknown = process(2, { memory_bytes: { absent: 'unknown' } });
     const large = process(3);
@@ -32,12 +32,12 @@ describe('the list', () => {
     ]);
   });
 
-  it('says why processes cannot be told', () => {
+  it('unreadable processes have a reason', () => {
     const rows = rowsOf(gpu(0, { processes: { absent: 'no_permission' } }));
     expect(rows).toMatchObject([{ kind: 'unreadable', gpu: 0 }]);
   });
 
-  it('says how many more there are than a sample has room for', () => {
+  it('omitted processes are counted', () => {
     const rows = rowsOf(
       gpu(0, { processes: [process(1)], processes_omitted: 12 }),
       gpu(1, { processes: [] }),
@@ -45,7 +45,7 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
   });
 
-  it('reports processes that are not visible', () => {
+  it('invisible processes are reported', () => {
     const rows = rowsOf(
       gpu(0, { processes: [], unlisted_memory_bytes: 7 }),
       gpu(1, { processes: [] }),
@@ -53,7 +53,7 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'unlisted', gpu: 0, bytes: 7 }]);
   });
 
-  it('says to whom a GPU is given on which none of their processes is', () => {
+  it('allocation without process has its owner', () => {
     const slurm = { by: 'slurm', job_id: '88123', user: 'ana' } as const;
     const pod = {
       by: 'kubernetes',
@@ -73,21 +73,21 @@ describe('the list', () => {
     ]);
   });
 
-  it('has a process that holds two MIG instances twice', () => {
+  it('process on two MIG instances has two rows', () => {
     const part = (gpu_instance: number) =>
       process(7, { mig: { gpu_instance, compute_instance: 0 } });
     const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);
     expect(new Set(keys).size).toBe(2);
   });
 
-  it('tells apart a PID that is used again', () => {
+  it('reused PID is another holder', () => {
     const first = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 1 })] })));
     const second = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 2 })] })));
     expect(first[0]?.key).not.toBe(second[0]?.key);
   });
 });
 
-describe('a notebook', () => {
+describe('notebook row', () => {
   const notebook = {
     kernel_id: 'k1',
     kernel_name: 'python3',
@@ -105,7 +105,7 @@ describe('a notebook', () => {
     pids,
   });
 
-  it('counts what its kernel has started with it, on each GPU', () => {
+  it('child processes of kernel count as notebook', () => {
     const worker = process(11, { owner, memory_bytes: 9 * GIB, sm_percent: 40, name: 'worker' });
     const kernel = process(10, { owner, memory_bytes: 2 * GIB, sm_percent: 5 });
     const rows = readable(
@@ -123,14 +123,14 @@ describe('a notebook', () => {
     expect(rows.map((row) => valueOf(row.host_memory_bytes))).toEqual([3 * GIB, 6 * GIB, 3 * GIB]);
   });
 
-  it('holds host memory once, in however many MIG instances it computes', () => {
+  it('host memory counts once for MIG instances', () => {
     const part = (gpu_instance: number) =>
       process(10, { owner, mig: { gpu_instance, compute_instance: 0 } });
     const [row] = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] })));
     expect([row?.memory_bytes, valueOf(row?.host_memory_bytes)]).toEqual([122 * GIB, 3 * GIB]);
   });
 
-  it('holds what is known of it, and as much of it as is known', () => {
+  it('known values of a notebook are summed', () => {
     const kernel = process(10, { owner, sm_percent: { value: 5, at_ms: NOW - 2000 } });
     const hidden = process(11, {
       owner,
@@ -142,7 +142,7 @@ describe('a notebook', () => {
     expect(row?.sm_percent).toEqual({ value: 11, at_ms: NOW - 3000 });
   });
 
-  it('is idle where all of it is', () => {
+  it('notebook is idle if all processes are', () => {
     const processes = [process(10, { owner }), process(11, { owner })];
     const idleOf = (pids: number[]) =>
       readable(rowsOf(gpu(0, { processes, conditions: [idle(pids)] })))[0]?.idle_ms;
@@ -151,8 +151,8 @@ describe('a notebook', () => {
   });
 });
 
-describe('the memory bar', () => {
-  it('shows memory that no process accounts for', () => {
+describe('memory bar', () => {
+  it('unattributed memory is shown', () => {
     const now = gpu(0, { processes: [process(1)] });
     const segments = memorySegments(now, readable(rowsOf(now)));
     expect(segments.map(({ paint, bytes }) => [paint, bytes / GIB])).toEqual([
@@ -161,13 +161,13 @@ describe('the memory bar', () => {
     ]);
   });
 
-  it('never passes what is in use, however the readings disagree', () => {
+  it('parts never exceed the memory in use', () => {
     const now = gpu(0, { processes: [process(1), process(2)] });
     const segments = memorySegments(now, readable(rowsOf(now)));
     expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17]);
   });
 
-  it('is empty where the memory cannot be read', () => {
+  it('unreadable memory has an empty bar', () => {
     const memory = { ...gpu(0).memory, used_bytes: { absent: 'no_permission' } as const };
     expect(memorySegments(gpu(0, { memory }), [])).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /**
- * Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's
- * notebook.
+ * The holders of a GPU: notebooks with all processes that their kernels started, and other
+ * processes.
  */
 
 import { DASH } from '../lib/format';
@@ -16,42 +16,45 @@ import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
 
 /**
- * Returns the current path of a kernel's notebook or console; `null` if the kernel is not of this
- * Jupyter server.
+ * Returns the current path of a kernel's notebook or console, or `null` if the kernel is not of
+ * this Jupyter server.
  */
 export type PathOf = (kernelId: string) => string | null;
 
-/** What one holder has of one GPU. */
+/** The use of one GPU by one holder. */
 export interface HolderRow {
   kind: 'holder';
   key: string;
   gpu: number;
-  /** Tells holders apart, the same on every GPU. */
+  /** The ID of the holder, which is the same on every GPU. */
   holder: string;
   slot: number;
   name: string;
   /** The notebook of a Jupyter kernel; `null` for other processes. */
   notebook: Notebook | null;
-  /** The path of the kernel's notebook or console, if known. */
+  /** The path of the kernel's notebook or console; `null` if it is unknown. */
   path: string | null;
-  /** Whether the kernel is a console's. */
+  /** Whether the kernel belongs to a console. */
   isConsole: boolean;
-  /** Whether the kernel is of this Jupyter server. */
+  /** Whether the kernel belongs to this Jupyter server. */
   isOwn: boolean;
-  /** Never empty: the kernel itself first, then the largest. */
+  /** The processes: the kernel itself first, then the largest. */
   processes: readonly [Process, ...Process[]];
   memory_bytes: Reading<number>;
   sm_percent: Reading<number>;
   host_memory_bytes: Reading<number>;
-  /** How long they have held memory while nothing ran; `null` where that is not so. */
+  /**
+   * The time for which the processes have held memory without running a kernel; `null` if they are
+   * not idle.
+   */
   idle_ms: number | null;
-  /** How the first process shares the GPU. */
+  /** How the first process shares the GPU, such as `MPS`. */
   shared: readonly string[];
 }
 
 const LONGEST_NAME = 120;
 
-/** Stands for the processes of a GPU that cannot be listed. */
+/** A row for the processes of a GPU that cannot be listed. */
 export interface UnreadableRow {
   kind: 'unreadable';
   key: string;
@@ -59,7 +62,7 @@ export interface UnreadableRow {
   reason: string;
 }
 
-/** Stands for the processes of a GPU for which a sample has no room. */
+/** A row for the processes of a GPU that did not fit into the sample. */
 export interface OmittedRow {
   kind: 'omitted';
   key: string;
@@ -67,7 +70,7 @@ export interface OmittedRow {
   count: number;
 }
 
-/** A row for processes of other PID namespaces, which are not visible. */
+/** A row for memory of processes in other PID namespaces, which are not visible. */
 export interface UnlistedRow {
   kind: 'unlisted';
   key: string;
@@ -75,7 +78,7 @@ export interface UnlistedRow {
   bytes: number;
 }
 
-/** Says to whom a GPU is given, while none of their processes is on it. */
+/** A row for an allocation of a GPU on which no process of the owner is running. */
 export interface AllocatedRow {
   kind: 'allocated';
   key: string;
@@ -85,7 +88,7 @@ export interface AllocatedRow {
 
 export type ListRow = HolderRow | UnreadableRow | OmittedRow | UnlistedRow | AllocatedRow;
 
-/** The rows of the list: GPU by GPU, the largest holder of memory first. */
+/** Returns the rows of the process list, GPU by GPU, with the largest holder first. */
 export function holderRows(
   gpus: readonly GpuState[],
   slots: ColorSlots,
@@ -145,7 +148,7 @@ export function holderRows(
   return withDistinctNames(rows);
 }
 
-/** Names rows of notebooks and consoles so that their names differ. */
+/** Gives notebooks and consoles distinct names. */
 function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
   const names = notebookNames(
     rows.flatMap((row) => (row.kind === 'holder' && row.path !== null ? [row.path] : [])),
@@ -157,7 +160,7 @@ function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
   );
 }
 
-/** The name of a process: its notebook, else its name, else its PID where the name is not known. */
+/** Returns the name of a process: the name of its notebook, else its own name, else its PID. */
 export function processName(
   process: Process | ProcessRef,
   names?: ReadonlyMap<string, string>,
@@ -168,7 +171,7 @@ export function processName(
     : plainText(name, LONGEST_NAME);
 }
 
-/** Returns distinct names for the notebooks of these processes, by their paths. */
+/** Returns distinct names for the notebooks of these processes by path. */
 export function notebookNamesOf(processes: readonly (Process | ProcessRef)[]): Map<string, string> {
   return notebookNames(
     processes
@@ -177,7 +180,7 @@ export function notebookNamesOf(processes: readonly (Process | ProcessRef)[]): M
   );
 }
 
-/** A text reading as it is shown, and why it is a dash where it is one. */
+/** Returns the displayed text of a reading, and the reason if it is a dash. */
 export function textOf(reading: Reading<string>): { text: string; reason: string | null } {
   const absence = absenceOf(reading);
   return absence === null
@@ -186,15 +189,15 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
 }
 
 /**
- * Why a GPU's processes cannot be listed. The card of a lost GPU explains it, so that they need no
- * line of their own.
+ * Returns why a GPU's processes cannot be listed. A lost GPU returns `null`, because its card
+ * already explains the reason.
  */
 function unreadable(gpu: GpuState): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
   return absence === null ? null : describeAbsence(absence);
 }
 
-/** The GPU memory of each holder, by its key; `null` where that is not known. */
+/** Returns the GPU memory of each holder by its ID; `null` if it is unknown. */
 export function heldBy(gpu: GpuSample): Map<string, number | null> {
   const groups = [...groupsOf(gpu)];
   return new Map(
@@ -202,7 +205,7 @@ export function heldBy(gpu: GpuSample): Map<string, number | null> {
   );
 }
 
-/** The name of the series of what a holder has. */
+/** Returns the name of the series with a holder's memory. */
 export function heldKey(gpu: { index: number; uuid: string | null }, holder: string): string {
   return seriesKey(gpu, `held ${holder}`);
 }
@@ -211,23 +214,24 @@ function groupsOf(now: GpuSample | null): Map<string, Process[]> {
   return grouped(valueOf(now?.processes) ?? [], holderOf);
 }
 
-/** What the holder is called that is a notebook's kernel, with all it has started. */
+/** Returns the holder ID of a notebook's kernel and the processes that it started. */
 export function kernelHolder(kernelId: string): string {
   return `kernel ${kernelId}`;
 }
 
-/** What outlives a process: the notebook, or the program of a user. */
+/** Returns an ID that is the same after a restart: the notebook, or the user and program. */
 export function programOf(process: Process): string {
   return `${textOf(process.user).text} ${valueOf(valueOf(process.owner)?.notebook?.path) ?? processName(process)}`;
 }
 
-/** Who holds what a process holds. The server remembers by the same. */
+/** Returns the holder ID of a process. The server's history uses the same IDs. */
 export function holderOf(process: Process): string {
   const notebook = valueOf(process.owner)?.notebook;
   if (notebook !== undefined) {
     return kernelHolder(notebook.kernel_id);
   }
-  // A PID alone is used again. A process that holds two partitions is listed once for each.
+  // The start time is included because PIDs are reused. A process on two partitions is listed once
+  // for each.
   const instance = process.mig === undefined ? '' : ` ${instanceKey(process.mig)}`;
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
@@ -265,7 +269,7 @@ function rowOf(
     processes,
     memory_bytes: together(processes.map((process) => process.memory_bytes)),
     sm_percent: together(processes.map((process) => process.sm_percent)),
-    // A process in two MIG instances is listed twice.
+    // A process on two MIG instances is listed twice, but its host memory counts once.
     host_memory_bytes: together([
       ...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values(),
     ]),
@@ -275,8 +279,8 @@ function rowOf(
 }
 
 /**
- * The sum of what is known; it is as old as the oldest part. Where nothing is known, the reason of
- * the first.
+ * Returns the sum of the known readings, with the time of the oldest one. If none is known, returns
+ * the reason of the first.
  */
 function together(readings: readonly Reading<number>[]): Reading<number> {
   const known = readings.filter((reading) => valueOf(reading) !== null);
@@ -289,7 +293,7 @@ function together(readings: readonly Reading<number>[]): Reading<number> {
   return times.length === 0 ? value : { value, at_ms: Math.min(...times) };
 }
 
-/** The server says of a GPU that memory is held idle, and by whom. */
+/** Returns the idle time of the processes if the server reports that they hold memory idle. */
 function idleOf(gpu: GpuState, processes: readonly Process[]): number | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (

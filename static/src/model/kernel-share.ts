@@ -1,13 +1,13 @@
-/** What a notebook's kernel has of the GPUs at one moment. */
+/** The use of GPUs by a notebook's kernel in one sample. */
 
 import type { GpuSample, Process, Sample } from '../wire';
 import { valueOf } from './reading';
 
-/** What one sample says of a kernel and of all it has started, over all GPUs. */
+/** The use of all GPUs by a kernel and all processes that it started. */
 export interface KernelShare {
   gpus: readonly number[];
   bytes: number | null;
-  /** Of one GPU's time, 0 to 100 for each GPU. */
+  /** The GPU time in percent of one GPU: up to 100 for each GPU. */
   sm_percent: number | null;
 }
 
@@ -22,7 +22,7 @@ export function shareOf(sample: Sample, kernelId: string): KernelShare {
     }
     gpus.push(gpu.index);
     bytes = plus(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
-    // Kernels of several processes may overlap: a GPU has no more than all of its time.
+    // Kernels of several processes may overlap, so the sum is limited to the whole time of a GPU.
     const busy = sum(own.map((process) => valueOf(process.sm_percent)));
     sm_percent = plus(sm_percent, busy === null ? null : Math.min(100, busy));
   }
@@ -39,7 +39,7 @@ function sum(values: readonly (number | null)[]): number | null {
   return values.reduce<number | null>(plus, null);
 }
 
-/** What is not known adds nothing. */
+/** Adds two values. A missing value counts as 0, unless both are missing. */
 function plus(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : a + b;
 }

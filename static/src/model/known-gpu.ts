@@ -1,8 +1,11 @@
-/** GPUs that a server which has just started cannot reach, as the one before it knew them. */
+/** Replacements for GPUs that a restarted server cannot read, from the data before the restart. */
 
 import type { Gpu, GpuSample, Health, Inventory, Sample } from '../wire';
 
-/** A GPU without a UUID is the one that had its index, unless that stands elsewhere now. */
+/**
+ * Replaces each GPU without a UUID by the GPU that had the same index before, unless that GPU has
+ * another index by now.
+ */
 export function withKnownGpus(inventory: Inventory, before: Inventory | null): Inventory {
   if (before?.hostname !== inventory.hostname) {
     return inventory;
@@ -16,7 +19,10 @@ export function withKnownGpus(inventory: Inventory, before: Inventory | null): I
   return { ...inventory, gpus: inventory.gpus.map(known) };
 }
 
-/** What was last read of such a GPU, with the time of then, and since when it has not answered. */
+/**
+ * Replaces the sample of each such GPU by its last readings, with their time, and with the time
+ * since when it has not responded.
+ */
 export function withKnownReadings(
   sample: Sample,
   before: Sample | null,

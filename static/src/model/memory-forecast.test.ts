@@ -8,7 +8,10 @@ import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
 import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
 
-/** Memory that is full in `left_s`; each process' growth in GiB per second by its PID. */
+/**
+ * Returns the condition of memory that will be full in `left_s`. `growth` is the growth of each
+ * process by PID, in GiB per second.
+ */
 function filling(
   left_s: number,
   gib_per_s: number,
@@ -49,8 +52,8 @@ function words(condition: Condition): string | undefined {
       );
 }
 
-describe('a forecast', () => {
-  it('says when memory will be full, and how urgent that is', () => {
+describe('memory forecast', () => {
+  it('forecast has time and severity', () => {
     expect(words(filling(38, 1.6))).toBe('Memory full in about 40 s: grows 1.60 GiB/s');
     const level = (left_s: number): string | undefined => {
       const found = forecast(filling(left_s, 1));
@@ -59,7 +62,7 @@ describe('a forecast', () => {
     expect([level(38), level(120), level(400)]).toEqual(['critical', 'warning', undefined]);
   });
 
-  it('names those who grow most', () => {
+  it('forecast names fastest growing holders', () => {
     expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe(
       'Memory full in about 40 s: train grows 1.60 GiB/s',
     );
@@ -73,6 +76,6 @@ describe('a forecast', () => {
     expect(words(filling(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
   });
 
-  it('is told once', () =>
+  it('forecast is not listed as an alert', () =>
     expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]));
 });

@@ -1,4 +1,4 @@
-/** When a GPU's memory will be full, by the server's forecast. */
+/** Texts about the server's forecast of a GPU's memory. */
 
 import { duration, memorySize } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -7,10 +7,13 @@ import type { Description } from './describe';
 import type { GpuState } from './gpu';
 import type { HolderRow } from './holders';
 
-/** Who has less than this share of the growth is not named. */
+/** The minimum share of the growth for a holder to be named. */
 const NAMED_SHARE = 0.2;
 const NAMED_MOST = 2;
-/** What is full within this time is full before anybody has read it. */
+/**
+ * The remaining time that counts as full, because the memory would be full before a user has read
+ * the text.
+ */
 const FULL_MS = 5000;
 
 export interface Grower {
@@ -22,13 +25,13 @@ export interface Forecast {
   left_ms: number;
   bytes_per_second: number;
   severity: Severity;
-  /** Those of the GPU's holders that grow, the fastest first. */
+  /** The holders whose memory grows, the fastest first. */
   growers: Grower[];
 }
 
 /**
- * When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within
- * `horizon_ms`.
+ * Returns the forecast of a GPU's memory, or `null` if it will not be full within `horizon_ms`.
+ * `rows` are the holders.
  */
 export function forecastOf(
   gpu: GpuState,
@@ -66,8 +69,8 @@ export function describeForecast(
 }
 
 /**
- * When memory will be full, with those of `growers`, the fastest first, that most of the growth is
- * due to.
+ * Returns when the memory will be full, and the holders that cause most of the growth. `growers`
+ * are sorted by growth, the fastest first.
  */
 export function describeFilling(
   left_ms: number,
@@ -91,7 +94,7 @@ export function describeFilling(
     : trans.__('Memory full in about %1: %2 grows %3', left, first.name, speed);
 }
 
-/** The same in a few words. */
+/** Returns a short form of the same forecast. */
 export function shortFilling(left_ms: number): string {
   return left_ms < FULL_MS ? trans.__('memory full') : trans.__('full in %1', rough(left_ms));
 }
@@ -100,7 +103,7 @@ function rate(bytes_per_second: number): string {
   return `${memorySize(bytes_per_second)}/s`;
 }
 
-/** A forecast has no more than one digit worth telling. */
+/** Rounds a forecast, which is not precise, to tens of seconds or minutes. */
 function rough(ms: number): string {
   return ms < 60_000
     ? duration(Math.ceil(ms / 10_000) * 10_000)

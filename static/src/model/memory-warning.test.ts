@@ -23,7 +23,7 @@ const NEARLY_FULL: Condition = {
   total_bytes: 140 * GIB,
 };
 
-/** The notebook of this kernel fills the memory within half a minute. */
+/** Returns the condition that this kernel's notebook fills the memory within half a minute. */
 function filling(kernel_id: string, gib_per_s: number): Condition {
   const growth = { pid: kernel_id.charCodeAt(0), bytes_per_second: gib_per_s * GIB };
   return {
@@ -49,12 +49,12 @@ const OTHER = process(5, { memory_bytes: 4.8 * GIB, name: 'vllm', user: 'bob' })
 const pathOf = (kernelId: string): string | null =>
   kernelId === 'foreign' ? null : `${kernelId}.ipynb`;
 
-describe('a warning about memory', () => {
+describe('memory warning', () => {
   let store: Store;
   let warnings: MemoryWarnings;
   let told: MemoryWarning[];
   let second = 0;
-  /** Shows a GPU once. */
+  /** Applies a sample with one GPU. */
   const show = (processes: Process[], ...conditions: Condition[]): void => {
     second += 1;
     store.apply({
@@ -71,7 +71,7 @@ describe('a warning about memory', () => {
     warnings = new MemoryWarnings();
   });
 
-  it('names who grows and who holds what, and the notebook that can be acted on', () => {
+  it('warning names holders and the notebook', () => {
     show([notebook('train', 70), notebook('eval', 20), OTHER]);
     expect(told).toEqual([]);
     show([notebook('train', 70), notebook('eval', 20), OTHER], filling('train', 1.5));
@@ -82,7 +82,7 @@ describe('a warning about memory', () => {
     expect(told).toMatchObject([{ gpu: 0, urgent: true, kernelId: 'train' }]);
   });
 
-  it('of unified memory names the system, too', () => {
+  it('warning of unified memory names the system', () => {
     const now = makeUnifiedGpu(0, 80, {
       processes: [notebook('train', 80)],
       conditions: [filling('train', 1.5)],
@@ -92,7 +92,7 @@ describe('a warning about memory', () => {
     expect(text()).toMatch(/\nHeld by train\.ipynb 80\.0 GiB, rest of the system 20\.0 GiB$/);
   });
 
-  it('offers the largest notebook where somebody else grows, and none where no notebook of this place holds memory', () => {
+  it('warning offers largest own notebook, if any', () => {
     show(
       [notebook('foreign', 70), notebook('eval', 5), notebook('train', 20)],
       filling('foreign', 1),
@@ -103,13 +103,13 @@ describe('a warning about memory', () => {
     expect(told).toEqual([]);
   });
 
-  it('leaves out what is not known', () => {
+  it('unknown values are omitted', () => {
     const silent: Process = { ...OTHER, memory_bytes: { absent: 'unknown' } };
     show([notebook('train', 90), silent], filling('train', 1));
     expect(text()?.split('\n')[1]).toBe('Held by train.ipynb 90.0 GiB');
   });
 
-  it('has room for long names', () => {
+  it('long names fit', () => {
     const long = 'a-very-long-name-of-a-notebook-in-a-deep-folder';
     show(
       [notebook(long, 80), notebook(`b${long}`, 20), notebook(`c${long}`, 5), OTHER],
@@ -119,7 +119,7 @@ describe('a warning about memory', () => {
     expect(text()).toContain('a-very-…eep-folder.ipynb grows 2.00 GiB/s');
   });
 
-  it('goes on while the memory is nearly full, which alone is none, and ends with that', () => {
+  it('warning lasts until memory is no longer full', () => {
     show([notebook('train', 138)], NEARLY_FULL);
     expect(told).toEqual([]);
     show([notebook('train', 130)], filling('train', 1));

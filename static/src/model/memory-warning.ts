@@ -1,6 +1,6 @@
 /**
- * Warnings that a GPU's memory runs out: from when it is foreseen until it is over, for GPUs that
- * notebooks hold.
+ * Warnings that a GPU's memory is running out, from the forecast until the problem is solved, for
+ * GPUs that notebooks use.
  */
 
 import { memoryAmount } from '../lib/format';
@@ -17,26 +17,25 @@ import type { Store } from './store';
 
 export interface MemoryWarning {
   gpu: number;
-  /** What is foreseen, and below it who holds what; no longer than a notification may be. */
+  /** The forecast and, on a second line, the holders. It fits into a notification. */
   text: string;
   urgent: boolean;
   /**
-   * The notebook of this place with which something can be done: the one that grows fastest, else
-   * the largest.
+   * The notebook of this Jupyter server to act on: the fastest-growing one, or else the largest.
    */
   kernelId: string;
 }
 
-/** JupyterLab cuts longer ones. */
+/** The maximum number of characters of a notification, which JupyterLab would truncate. */
 const LONGEST = 140;
 const LONGEST_NAME = 24;
 
-/** Is given the store whenever it holds a new sample. */
+/** The current warnings, updated with each new sample of the store. */
 export class MemoryWarnings {
   private readonly slots = new ColorSlots();
   private readonly warnings = new Map<number, MemoryWarning>();
 
-  /** The warnings of this moment, one for each GPU at most. */
+  /** Updates and returns the warnings, at most one per GPU. */
   update(store: Store, pathOf: PathOf): MemoryWarning[] {
     const gpus = gpusOf(store.inventory, store.sample);
     const rows = holderRows(gpus, this.slots, pathOf).filter((row) => row.kind === 'holder');
@@ -53,8 +52,8 @@ export class MemoryWarnings {
   }
 
   /**
-   * What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to
-   * come.
+   * Returns the current warning of a GPU. Memory that is nearly full only counts if it was forecast
+   * before.
    */
   private warningOf(
     gpu: GpuState,
@@ -90,7 +89,7 @@ export class MemoryWarnings {
   }
 }
 
-/** The largest of them below the first line, as many as there is room for. */
+/** Adds a second line with as many of the largest holders as fit. */
 function withHolders(head: string, holders: readonly string[]): string {
   let text = head;
   for (const i of holders.keys()) {

@@ -17,7 +17,7 @@ import {
 
 const HIDDEN = { absent: 'no_permission' } as const;
 
-/** The bar in words: `system 20`, with sizes in GiB. */
+/** Returns the parts of the memory bar as text such as `system 20`, with sizes in GiB. */
 function segmentsOf(now: GpuSample): string[] {
   const rows = holderRows(gpusOf(inventory(1), sample(NOW, [now])), new ColorSlots());
   return memorySegments(
@@ -34,7 +34,7 @@ describe('unified memory', () => {
   const now = makeUnifiedGpu(0, 41, { processes: [process(1, { memory_bytes: 33 * GIB })] });
   const withoutUse = { ...now, memory: { ...now.memory, used_bytes: HIDDEN } };
 
-  it('is used by the system, too', () => {
+  it('system also uses unified memory', () => {
     expect(segmentsOf(now)).toEqual(['holder 33', 'other 8', 'system 20']);
     expect(withPlainSpaces(describeUnified(now))).toBe(
       'Unified memory, shared with the CPU: ' +
@@ -42,18 +42,18 @@ describe('unified memory', () => {
     );
   });
 
-  it('is taken unless it is available', () => {
+  it('unavailable memory counts as used', () => {
     expect([takenBytes(now), takenBytes(gpu(0))]).toEqual([61 * GIB, 78 * GIB]);
   });
 
-  it('without its use shows what is known', () => {
+  it('missing use shows available memory', () => {
     expect(segmentsOf(withoutUse)).toEqual(['holder 33', 'system 28']);
     expect(withPlainSpaces(describeUnified(withoutUse))).toBe(
       'Unified memory, shared with the CPU: 59.0 GiB available',
     );
   });
 
-  it('without available amount shows its use', () => {
+  it('missing available memory shows use', () => {
     const blind = { ...now, memory: { ...now.memory, free_bytes: HIDDEN } };
     expect(segmentsOf(blind)).toEqual(['holder 33', 'other 8']);
     expect([takenBytes(blind), bytesOfSystem(blind), describeAvailable(blind)]).toEqual([
@@ -63,7 +63,7 @@ describe('unified memory', () => {
     ]);
   });
 
-  it('of an APU has no known rest', () => {
+  it('APU has no known system memory', () => {
     const apu = { ...now, memory: { ...now.memory, free_bytes: 79 * GIB } };
     expect(bytesOfSystem(apu)).toBeNull();
     expect(withPlainSpaces(describeUnified(apu))).toBe(
@@ -72,7 +72,7 @@ describe('unified memory', () => {
   });
 });
 
-it('device memory has no share of the system', () => {
+it('dedicated memory has no system share', () => {
   expect(segmentsOf(gpu(0))).toEqual(['other 78']);
   expect([describeUnified(gpu(0)), describeAvailable(gpu(0))]).toEqual(['', '']);
   expect(withPlainSpaces(describeReserved(gpu(0)))).toMatch(/ GiB reserved by the driver$/);

@@ -1,4 +1,4 @@
-/** Who holds a GPU's memory, as parts of its total. */
+/** The use of a GPU's memory, as parts of the total. */
 
 import { memoryAmount, memorySize } from '../lib/format';
 import { joined } from '../lib/text';
@@ -10,15 +10,15 @@ import { valueOf } from './reading';
 
 export interface Segment {
   key: string;
-  /** Which color: a holder's slot, or that of memory which no holder has. */
+  /** The color: a holder's slot, or the color of memory without a holder. */
   paint: number | 'other' | 'system';
   label: string;
-  /** Share of the total, 0 to 1. */
+  /** The share of the total from 0 to 1. */
   share: number;
   bytes: number;
 }
 
-/** A sample of a GPU that has no memory of its own, but that of the machine. */
+/** A sample of a GPU that shares the machine's memory. */
 type UnifiedSample = GpuSample & { memory_kind: 'unified' };
 
 export function isUnified(gpu: GpuSample | null | undefined): gpu is UnifiedSample {
@@ -26,8 +26,8 @@ export function isUnified(gpu: GpuSample | null | undefined): gpu is UnifiedSamp
 }
 
 /**
- * Returns the memory that is not available, in bytes; `null` if it is not known. The rest of the
- * system also uses unified memory.
+ * Returns the unavailable memory in bytes, or `null` if it is unknown. For unified memory, it
+ * includes the use by the rest of the system.
  */
 export function takenBytes(gpu: GpuSample): number | null {
   const { total_bytes, used_bytes, free_bytes } = gpu.memory;
@@ -40,7 +40,7 @@ export function takenBytes(gpu: GpuSample): number | null {
 }
 
 /**
- * Returns the unified memory that the rest of the system uses, in bytes; `null` if it is not known.
+ * Returns the unified memory that the rest of the system uses in bytes, or `null` if it is unknown.
  * The driver of AMD's APUs only counts the GPU's own part.
  */
 export function bytesOfSystem(
@@ -51,12 +51,15 @@ export function bytesOfSystem(
   return taken === null || used === null || taken <= used ? null : taken - used;
 }
 
-/** Returns the name of the programs that use unified memory without the GPU. */
+/** Returns the label for programs that use unified memory without the GPU. */
 export function systemName(): string {
   return trans.__('rest of the system');
 }
 
-/** The parts of the bar from left to right; empty where total or use is not known. */
+/**
+ * Returns the parts of the memory bar from left to right, or an empty list if the total or the use
+ * is unknown.
+ */
 export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segment[] {
   const { memory } = gpu;
   const total = valueOf(memory.total_bytes);
@@ -73,8 +76,8 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
     }
   };
   for (const row of rows) {
-    // The driver reads processes and the total one after the other, so their sum may be a little
-    // too large.
+    // The driver reads processes and the total one after the other, so the sum of processes may be
+    // slightly too large.
     const bytes = Math.min(heldBytes(row), left);
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;
@@ -84,7 +87,7 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
   return segments;
 }
 
-/** Returns how much memory the driver reserves; empty for unified memory. */
+/** Returns how much memory the driver reserves, or an empty text for unified memory. */
 export function describeReserved(gpu: GpuSample | null): string {
   const reserved = gpu === null || isUnified(gpu) ? null : valueOf(gpu.memory.reserved_bytes);
   return reserved === null || reserved === 0
@@ -96,13 +99,13 @@ export function memorySentence(segments: readonly Segment[]): string {
   return segments.map((segment) => `${segment.label} ${memorySize(segment.bytes)}`).join(', ');
 }
 
-/** Returns how much of a GPU's unified memory is available; empty for device memory. */
+/** Returns how much unified memory is available, or an empty text for dedicated memory. */
 export function describeAvailable(gpu: GpuSample | null): string {
   const available = isUnified(gpu) ? valueOf(gpu.memory.free_bytes) : null;
   return available === null ? '' : trans.__('%1 available', memorySize(available));
 }
 
-/** Returns what unified memory is, and who uses how much of it; empty for device memory. */
+/** Explains unified memory and its users, or returns an empty text for dedicated memory. */
 export function describeUnified(gpu: GpuSample | null): string {
   if (!isUnified(gpu)) {
     return '';
@@ -117,7 +120,7 @@ export function describeUnified(gpu: GpuSample | null): string {
   return joined([trans.__('Unified memory, shared with the CPU'), joined(parts, ', ')], ': ');
 }
 
-/** Returns what to do when unified memory runs out, in sentences; empty for device memory. */
+/** Returns advice for when unified memory runs out, or an empty list for dedicated memory. */
 export function unifiedAdvice(gpu: GpuSample | null): string[] {
   return isUnified(gpu)
     ? [

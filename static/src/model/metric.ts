@@ -1,4 +1,4 @@
-/** The fields of the catalogue as the page draws them over time. */
+/** The fields of the catalog as metrics of charts. */
 
 import { trans } from '../lib/translation';
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
@@ -16,35 +16,38 @@ import { takenBytes } from './memory';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
-/** Stands for what each holder has of a GPU's memory, as in requests for history. */
+/** The name for the memory of each holder in requests for the history. */
 export const HELD = 'processes.memory_bytes';
-/** Stands for the metrics of MIG devices. */
+/** The name for all metrics of MIG devices. */
 export const MIG = 'mig';
 
-/** The colors of lines: one for each meaning, and those that tell lines of one chart apart. */
+/** The colors of lines. Each has a meaning, and some distinguish the lines of a chart. */
 export type Color = FieldColor | 'text';
 
-/** One number of what `S` is a sample of. */
+/** A metric of the sample type `S`. */
 export interface Metric<S = GpuSample> {
-  /** Its name in history frames: the path in the sample. */
+  /** The name in history frames, which is the path in the sample. */
   id: string;
   label: () => string;
   /**
-   * The chart that it is a line of, and what it is called there; `null` where it has one only on
-   * request.
+   * The default chart of the metric, and `line` is its label there; `null` if the metric is only
+   * drawn on request.
    */
   chart: string | null;
   line: () => string;
   unit: Unit;
   color: Color;
   read: (sample: S) => Reading<number>;
-  /** What the value is out of, in the same unit; `null` where that is not read. */
+  /** Returns the limit of the value in the same unit; `null` if the metric has no limit. */
   limit: ((sample: S) => Reading<number>) | null;
-  /** From which percentage of its limit on it is near it; `null` where that says nothing. */
+  /**
+   * The percentage of the limit from which the value is near it; `null` if the metric has no such
+   * percentage.
+   */
   near_percent: number | null;
 }
 
-/** The colors of what has no chart by itself. */
+/** The colors of metrics without a default chart, by unit. */
 const COLORS: Partial<Record<FieldUnit, Color>> = {
   bytes: 'memory',
   watts: 'power',
@@ -59,7 +62,7 @@ export const ALL_HOST_METRICS: readonly Metric<HostSample>[] = HOST_FIELDS.map(m
 
 export const GPU_METRICS: readonly Metric[] = ALL_GPU_METRICS.filter(isCharted);
 
-/** What an overview shows of each GPU; the server tells its history unasked. */
+/** The metrics of an overview. The server sends their history without a request. */
 export const METRICS: readonly Metric[] = chosen(GPU_METRICS, OVERVIEW);
 
 export const HOST_METRICS: readonly Metric<HostSample>[] = ALL_HOST_METRICS.filter(isCharted);
@@ -69,14 +72,14 @@ export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(
   IN_MIG_CHARTS,
 );
 
-/** What the value of a metric is out of; `null` where that is not known. */
+/** Returns the limit of a metric, or `null` if it is unknown. */
 export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
   return sample === null || limit === null ? null : valueOf(limit(sample));
 }
 
 /**
- * Returns `true` if a value is so near its limit that people should know. For memory, everything
- * counts that is not available in `now`; of the past (`null`), only the GPU's own use is known.
+ * Returns whether a value is near its limit. For memory, all unavailable memory of `now` counts.
+ * For past values, `now` is `null` and only the GPU's own use is known.
  */
 export function isNearLimit(
   { id, near_percent }: Metric,
@@ -89,8 +92,8 @@ export function isNearLimit(
 }
 
 /**
- * What a GPU's values should stay below, as a line across their chart; its name where the number
- * does not tell.
+ * Returns the limit that a chart marks by a line. It has a name if it is not the metric's own
+ * limit.
  */
 export function limitLineOf(
   metric: Metric,
@@ -124,7 +127,7 @@ function isCharted({ chart }: Pick<Metric, 'chart'>): boolean {
   return chart !== null;
 }
 
-/** Those of these ids, in their order. */
+/** Returns the metrics with these IDs, in the order of `ids`. */
 function chosen<S>(all: readonly Metric<S>[], ids: readonly string[]): Metric<S>[] {
   return ids.flatMap((id) => all.filter((metric) => metric.id === id));
 }

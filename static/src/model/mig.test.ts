@@ -27,7 +27,7 @@ function rowsOf(
   return gpusOf({ ...machine, gpus: identities }, sample(NOW, [now])).flatMap(migRows);
 }
 
-it('a MIG device is what it is, joined with what was read of it', () => {
+it('MIG device combines inventory and readings', () => {
   const rows = rowsOf(gpu(0, { mig_devices: [migDevice(1), migDevice(0)] }), [DEVICE]);
   expect(rows[1]).toMatchObject({
     name: '1g.18gb',
@@ -39,18 +39,18 @@ it('a MIG device is what it is, joined with what was read of it', () => {
   expect(rows[0]).toMatchObject({ name: 'MIG 8/0', instance: '' });
 });
 
-it('a partition of another vendor has its words', () => {
+it('partition has vendor terms', () => {
   const rows = rowsOf(gpu(0, { mig_devices: [migDevice(0)] }), [DEVICE], 'amd');
   expect(rows[0]?.instance).toBe('partition 7 · 16 CUs');
 });
 
-it('its readings may be absent, and are then no 0', () => {
+it('missing MIG reading is not 0', () => {
   const blind = { ...migDevice(0), activity: { absent: 'warming_up' } as const };
   const [row] = rowsOf(gpu(0, { mig_devices: [blind] }), [DEVICE]);
   expect(row?.sm_percent).toEqual({ absent: 'warming_up' });
 });
 
-it('there is none where MIG is off or not there', () => {
+it('disabled MIG has no devices', () => {
   expect(rowsOf(gpu(0), [])).toEqual([]);
   expect(rowsOf(gpu(0, { mig_devices: { absent: 'not_supported' } }), [])).toEqual([]);
 });

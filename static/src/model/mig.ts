@@ -1,4 +1,4 @@
-/** MIG devices, and other vendors' partitions: what each is, joined with what was read of it. */
+/** MIG devices and other vendors' partitions, with their latest readings. */
 
 import { joined, plainText } from '../lib/text';
 import type { Reading } from '../wire';
@@ -9,19 +9,19 @@ import { wordsOf } from './vendor-words';
 
 export interface MigRow {
   uuid: string;
-  /** The profile, as `1g.18gb`; the instance where it is not known. */
+  /** The profile such as `1g.18gb`, or the instance if the profile is unknown. */
   name: string;
-  /** The instance and its size, as `MIG 7/0 · 16 SMs`. */
+  /** The instance and its size, such as `MIG 7/0 · 16 SMs`. */
   instance: string;
   used_bytes: Reading<number>;
   total_bytes: number | null;
-  /** Share of its memory that is in use, 0 to 1; 0 where that is not known. */
+  /** The share of the memory in use from 0 to 1; 0 if it is unknown. */
   share: number;
   sm_percent: Reading<number>;
   tensor_percent: Reading<number>;
 }
 
-/** A GPU's MIG devices in the driver's order; empty where MIG is off. */
+/** Returns a GPU's MIG devices in the driver's order, or an empty list if MIG is disabled. */
 export function migRows(gpu: GpuState): MigRow[] {
   const words = wordsOf(gpu);
   const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));

@@ -1,15 +1,15 @@
 /**
- * Names of notebooks: the shortest end of each path that no other path shares. The terminal follows
- * the same rule, and `tests/notebook-names.json` has cases for both.
+ * Distinct names of notebooks: the shortest end of each path that no other path has. The terminal
+ * has the same rule, and `tests/notebook-names.json` tests both.
  */
 
 /**
- * Matches the last part of the path of a console's session, as JupyterLab requests it and as
- * Jupyter renames it.
+ * Matches the last part of a console's session path, both as JupyterLab requests it and as Jupyter
+ * renames it.
  */
 const CONSOLE = /^(?:console-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|Console (\d+))$/;
 
-/** Returns `true` if a session's path is that of a console. Its kernel belongs to no notebook. */
+/** Returns whether a session's path belongs to a console, whose kernel has no notebook. */
 export function isConsolePath(path: string): boolean {
   return CONSOLE.test(path.split('/').at(-1) ?? '');
 }
@@ -26,7 +26,7 @@ export function notebookNames(paths: Iterable<string>): Map<string, string> {
   );
 }
 
-/** Returns the ends of a path that can be its name, from the shortest to the whole path. */
+/** Returns the ends of a path that may be its name, from the shortest to the whole path. */
 function endsOf(path: string): string[] {
   const shown = wholePath(path);
   const parts = shown.split('/').filter((part) => part !== '');
@@ -34,7 +34,7 @@ function endsOf(path: string): string[] {
   return [...ends, ...(ends.at(-1) === shown ? [] : [shown])];
 }
 
-/** Returns the whole path, with a console named as in JupyterLab. */
+/** Returns the whole path, with the console's name as in JupyterLab. */
 function wholePath(path: string): string {
   const parts = path.split('/');
   const [, asked, made] = CONSOLE.exec(parts.at(-1) ?? '') ?? [];

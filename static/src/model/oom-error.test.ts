@@ -12,8 +12,8 @@ function told(ename: string, evalue: string, traceback: string[] = []): Partial<
     : Object.fromEntries(Object.entries(error).filter(([, value]) => value !== null));
 }
 
-describe('an error for want of GPU memory', () => {
-  it('of PyTorch, as it is written now', () => {
+describe('out-of-memory errors', () => {
+  it('current PyTorch error is parsed', () => {
     const text =
       'CUDA out of memory. Tried to allocate 22.78 GiB. GPU 1 has a total capacity of 31.47 GiB of which 12.73 GiB is ' +
       'free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory 9.08 GiB ' +
@@ -38,7 +38,7 @@ describe('an error for want of GPU memory', () => {
     expect(told('OutOfMemoryError', limited)?.limit_bytes).toBe(4 * GIB);
   });
 
-  it('of PyTorch, as it was written before', () => {
+  it('older PyTorch error is parsed', () => {
     const text =
       'CUDA out of memory. Tried to allocate 236.00 MiB (GPU 0; 15.78 GiB total capacity; 14.25 GiB already allocated; ' +
       '183.50 MiB free; 14.34 GiB reserved in total by PyTorch)';
@@ -63,7 +63,7 @@ describe('an error for want of GPU memory', () => {
     expect(told('AcceleratorError', driver)).toEqual({ framework: 'PyTorch', says_gpu: true });
   });
 
-  it('of PyTorch for AMD and Intel', () => {
+  it('PyTorch error for AMD and Intel is parsed', () => {
     const hip =
       'HIP out of memory. Tried to allocate 3.31 GiB. GPU 0 has a total capacity of 128.00 GiB ' +
       'of which 780.24 MiB is free. Of the allocated memory 57.70 GiB is allocated by PyTorch, ' +
@@ -90,13 +90,13 @@ describe('an error for want of GPU memory', () => {
     });
   });
 
-  it('of AMDGPU.jl may be of the host', () =>
+  it('AMDGPU.jl error may be about the host', () =>
     expect(told('HIPError', 'HIPError(code hipErrorOutOfMemory, out of memory)')).toEqual({
       framework: 'AMDGPU.jl',
       says_gpu: false,
     }));
 
-  it('of CuPy', () => {
+  it('CuPy error is parsed', () => {
     const now =
       'Out of memory allocating 25,600,000 bytes (allocated so far: 3,635,267,072 bytes).';
     const cupy = { framework: 'CuPy', says_gpu: true };
@@ -112,7 +112,7 @@ describe('an error for want of GPU memory', () => {
     expect(told('CUDARuntimeError', runtime)).toEqual({ framework: 'CuPy', says_gpu: true });
   });
 
-  it('of JAX, which does not say whose memory it is', () => {
+  it('JAX error does not name its device', () => {
     const jax = { framework: 'JAX', says_gpu: false };
     const execute =
       'RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes.\nBufferAssignment OOM';
@@ -130,7 +130,7 @@ describe('an error for want of GPU memory', () => {
     expect(told('RuntimeError', old)).toEqual({ ...jax, asked_bytes: 5_520_758_552 });
   });
 
-  it('of TensorFlow, by shape and type of the tensor', () => {
+  it('TensorFlow error has shape and type of tensor', () => {
     const where = 'on /job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc';
     const text = (shape: string, type: string): string =>
       `Graph execution error:\n\nOOM when allocating tensor with shape[${shape}] and type ${type} ${where}\n\t [[Node: a]]`;
@@ -155,7 +155,7 @@ describe('an error for want of GPU memory', () => {
     expect(told('ResourceExhaustedError', text('10', 'float').replaceAll('GPU', 'CPU'))).toBeNull();
   });
 
-  it('of Numba, which tells nothing more', () => {
+  it('Numba error has no values', () => {
     const text = '[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY';
     expect(told('CudaAPIError', text)).toEqual({ framework: 'Numba', says_gpu: true });
     expect(told('CudaAPIError', text.replace('cuMemAlloc', 'cuMemHostAlloc'))).toBeNull();
@@ -164,7 +164,7 @@ describe('an error for want of GPU memory', () => {
     ).toBeNull();
   });
 
-  it('of CUDA.jl, in the message or only in the traceback', () => {
+  it('CUDA.jl error may be only in traceback', () => {
     const text =
       'Out of GPU memory trying to allocate 11.921 GiB\nEffective GPU memory usage: 99.85% (15.758 GiB/15.782 GiB)\n' +
       'Memory pool usage: 13.411 GiB (15.281 GiB reserved)\n';
@@ -181,14 +181,14 @@ describe('an error for want of GPU memory', () => {
     expect(cu).toEqual({ framework: 'CUDA.jl', says_gpu: true });
   });
 
-  it('of RAPIDS', () => {
+  it('RAPIDS error is parsed', () => {
     const text =
       'std::bad_alloc: out_of_memory: CUDA error at: /opt/include/rmm/mr/device/cuda_memory_resource.hpp:68: ' +
       'cudaErrorMemoryAllocation out of memory';
     expect(told('MemoryError', text)).toEqual({ framework: 'RAPIDS', says_gpu: true });
   });
 
-  it('is read without the colors of a terminal', () => {
+  it('terminal colors are ignored', () => {
     const text = '\u001b[31mCUDA out of memory. Tried to allocate \u001b[1m2.00 GiB\u001b[0m.';
     expect(told('\u001b[91mOutOfMemoryError\u001b[0m', text)).toMatchObject({
       asked_bytes: 2 * GIB,
@@ -196,7 +196,7 @@ describe('an error for want of GPU memory', () => {
   });
 });
 
-it('is none where something else has failed', () => {
+it('other errors are not parsed', () => {
   const others: [string, string, string[]?][] = [
     [
       'MemoryError',

@@ -1,50 +1,52 @@
-/** Errors that say that a GPU has no memory left, as frameworks write them. */
+/** The out-of-memory errors of frameworks. */
 
-/** What a kernel tells of an error: an `error` message's content, which other programs write. */
+/** The content of a kernel's `error` message, which may come from any program. */
 export interface KernelError {
   ename?: unknown;
   evalue?: unknown;
   traceback?: unknown;
 }
 
-/** An error for want of GPU memory; `null` where its text does not tell. */
+/** An out-of-memory error of a GPU. Values that the text does not state are `null`. */
 export interface OomError {
   framework: string;
   asked_bytes: number | null;
-  /** What was free on the whole GPU. */
+  /** The free memory of the whole GPU. */
   free_bytes: number | null;
   total_bytes: number | null;
-  /** As the kernel counts the GPUs that it may see, which need not be as the machine does. */
+  /**
+   * The index among the GPUs that the kernel can see, which may differ from the machine's index.
+   */
   gpu: number | null;
-  /** What the framework keeps for itself, in pieces that it does not use. */
+  /** The memory that the framework has reserved but does not use, in fragments. */
   unused_bytes: number | null;
-  /** The framework's own limit, where it was given one. */
+  /** The framework's own limit, if one is set. */
   limit_bytes: number | null;
-  /** Whether the text says that it is a GPU's memory, and not the machine's. */
+  /** Whether the text explicitly refers to GPU memory rather than host memory. */
   says_gpu: boolean;
 }
 
 interface Dialect {
   framework: string;
-  /** The names of its errors, without their modules. */
+  /** The names of the framework's errors, without their modules. */
   name: RegExp;
-  /** What their text says. */
+  /** A pattern that the error's text must match. */
   says: RegExp;
-  /** What it says where it is about the machine's memory. */
+  /** A pattern that shows that the error is about host memory. */
   unless?: RegExp;
-  /** Whether it says the same of the machine's memory, so that the text must name a GPU. */
+  /** Whether errors about host memory have the same text, so that it must name a GPU. */
   either?: boolean;
-  /** Group 1 is a size. */
+  /** A pattern whose group 1 is a size. */
   asked?: RegExp;
   free?: RegExp;
-  /** Told instead of what is free. */
+  /** The used memory, for messages that do not state the free memory. */
   used?: RegExp;
   total?: RegExp;
   unused?: RegExp;
   limit?: RegExp;
-  /** Group 1 is a number. */
+  /** A pattern whose group 1 is a number. */
   gpu?: RegExp;
-  /** Group 1 is a shape, group 2 a type. */
+  /** A pattern whose group 1 is a shape and group 2 a type. */
   tensor?: RegExp;
 }
 
@@ -119,7 +121,7 @@ const DIALECTS: readonly Dialect[] = [
   },
 ];
 
-/** What an error says of GPU memory; `null` where it is none of these. */
+/** Parses an out-of-memory error. Returns `null` for any other error. */
 export function oomErrorOf(error: KernelError): OomError | null {
   const name = plain(error.ename).replace(/^.*\./, '');
   const value = plain(error.evalue);
@@ -127,7 +129,7 @@ export function oomErrorOf(error: KernelError): OomError | null {
   if (dialect === undefined || dialect.unless?.test(value) === true) {
     return null;
   }
-  // What the message leaves out may stand in the error that it came from.
+  // Values that the message lacks may be in the traceback, which includes the error that caused it.
   const text = [value, ...(Array.isArray(error.traceback) ? error.traceback.map(plain) : [])].join(
     '\n',
   );
@@ -148,13 +150,13 @@ export function oomErrorOf(error: KernelError): OomError | null {
   };
 }
 
-/** Text without the colors of a terminal. */
+/** Removes the colors of a terminal. */
 function plain(text: unknown): string {
   // oxlint-disable-next-line no-control-regex
   return typeof text === 'string' ? text.replace(/\u001b\[[\d;]*m/g, '') : '';
 }
 
-/** `1.70 GiB`, `25,600,000 bytes`, `3206250496B`. */
+/** Parses a size such as `1.70 GiB`, `25,600,000 bytes` or `3206250496B`. */
 function bytesOf(size: string | undefined): number | null {
   const [, digits = '', unit = ''] = /^([\d.,]+) ?(\w)/.exec(size ?? '') ?? [];
   const number = parseFloat(digits.replaceAll(',', ''));
@@ -165,7 +167,7 @@ function bytesOf(size: string | undefined): number | null {
 
 const WIDTHS: Readonly<Record<string, number>> = { float: 4, double: 8, half: 2, bool: 1 };
 
-/** A tensor's bytes, by its shape and the name of its type. */
+/** Returns the size of a tensor in bytes from its shape and the name of its type. */
 function tensorBytes(tensor: RegExpExecArray | null | undefined): number | null {
   const type = tensor?.[2] ?? '';
   const width = WIDTHS[type] ?? Number(/\d+/.exec(type)?.[0] ?? NaN) / 8;

@@ -8,8 +8,8 @@ import { processName } from './holders';
 const owned = (owner: Partial<Owner>) => process(7, { owner: { parents: [], ...owner } });
 const notebook = { kernel_id: 'ab12', kernel_pid: 7, path: '/home/ana/train.ipynb' };
 
-describe('a process', () => {
-  it('is called by the notebook it belongs to, where there is one', () => {
+describe('process texts', () => {
+  it('notebook name has priority over process name', () => {
     expect(notebookName(owned({ notebook }))).toBe('train.ipynb');
     expect(processName(owned({ notebook }))).toBe('train.ipynb');
     expect(
@@ -19,7 +19,7 @@ describe('a process', () => {
     expect(processName(process(7, { owner: { absent: 'unknown' } }))).toBe('python3');
   });
 
-  it('says what it runs in, the most telling first', () => {
+  it('most specific owner is shown', () => {
     const container = { runtime: 'docker', id: '0123456789abcdef'.repeat(4) } as const;
     expect(runsIn(owned({ slurm: { job_id: '88123' }, container }))).toBe('slurm 88123');
     expect(runsIn(owned({ pbs: { job_id: '88123.server' }, container }))).toBe('pbs 88123.server');
@@ -34,7 +34,7 @@ describe('a process', () => {
     expect(runsIn(owned({}))).toBeNull();
   });
 
-  it('says how it shares its GPU', () => {
+  it('sharing of the GPU is shown', () => {
     expect(sharedBy(process(7), 'nvidia')).toEqual([]);
     const divided = process(7, { mps: true, mig: { gpu_instance: 9, compute_instance: 1 } });
     expect(sharedBy(divided, 'nvidia')).toEqual(['MIG 9/1', 'MPS']);

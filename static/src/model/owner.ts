@@ -1,4 +1,4 @@
-/** The owner of a process as text. */
+/** Texts about the owner of a process. */
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -8,22 +8,25 @@ import { valueOf } from './reading';
 import { wordsOf } from './vendor-words';
 
 /**
- * Returns the path of the notebook whose kernel a process is, or whose kernel started it; `null` if
- * there is none.
+ * Returns the path of the notebook whose kernel is the process or has started the process, or
+ * `null` if there is none.
  */
 export function notebookPath(process: Process): string | null {
   return valueOf(valueOf(process.owner)?.notebook?.path);
 }
 
-/** Returns the name of this notebook, from the names of all shown paths. */
+/**
+ * Returns the name of the process's notebook. `names` contains distinct names for all displayed
+ * paths.
+ */
 export function notebookName(process: Process, names?: ReadonlyMap<string, string>): string | null {
   const path = notebookPath(process);
   return path === null ? null : plainText((names ?? notebookNames([path])).get(path) ?? path, 120);
 }
 
 /**
- * The job, pod, container or service it runs in, the most telling of them; `null` where there is
- * none.
+ * Returns the job, pod, container or service of a process, in this order of preference, or `null`
+ * if there is none.
  */
 export function runsIn(process: Process): string | null {
   const { slurm, pbs, lsf, pod, container, unit } = valueOf(process.owner) ?? {};
@@ -37,12 +40,12 @@ export function runsIn(process: Process): string | null {
   return text === undefined ? null : plainText(text, 60);
 }
 
-/** Its name with its namespace, or its UID where they are not known. */
+/** Returns the namespace and name of a pod, or its UID if they are unknown. */
 function podName({ uid, namespace, name }: Pod): string {
   return namespace === undefined || name === undefined ? uid : `${namespace}/${name}`;
 }
 
-/** To whom a GPU or its MIG devices are given on which no process is listed. */
+/** Returns the owners of a GPU's or its MIG devices' allocations without a running process. */
 export function unusedAllocations(gpu: GpuSample): string[] {
   const processes = valueOf(gpu.processes);
   if (processes === null) {
@@ -61,7 +64,7 @@ export function unusedAllocations(gpu: GpuSample): string[] {
   return [...new Set(unused.map(allocationName))];
 }
 
-/** Whose it is: the job or pod, with the user where that is told. */
+/** Returns the job or pod of an allocation, with the user if it is known. */
 function allocationName(to: Allocation): string {
   const text =
     to.by === 'slurm'
@@ -75,7 +78,7 @@ export function instanceKey({ gpu_instance, compute_instance }: MigInstance): st
   return `${gpu_instance}/${compute_instance}`;
 }
 
-/** Returns the partition in which a process runs, and `MPS` if other processes run with it. */
+/** Returns the partition of a process, and `MPS` if it shares the GPU through MPS. */
 export function sharedBy(process: Process, vendor: Vendor): string[] {
   return [
     ...(process.mig === undefined ? [] : [wordsOf({ vendor }).partition(process.mig)]),

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { Reading } from '../wire';
 import { absenceOf, takenAt, valueOf } from './reading';
 
-describe('a reading', () => {
-  it('is a number, a list or a structure, bare or with its time', () => {
+describe('readings', () => {
+  it('reading has value with or without time', () => {
     expect(valueOf(64)).toBe(64);
     expect(valueOf([1] as Reading<number[]>)).toEqual([1]);
     const structure: Reading<{ sm_percent: number }> = { sm_percent: 95 };
@@ -15,7 +15,7 @@ describe('a reading', () => {
     expect(takenAt(structure)).toBeNull();
   });
 
-  it('is absent with its reason, and then has no value', () => {
+  it('missing reading has reason and no value', () => {
     const absent: Reading<{ sm_percent: number }> = { absent: 'not_supported' };
     expect(valueOf(absent)).toBeNull();
     expect(absenceOf(absent)).toEqual({ absent: 'not_supported' });

@@ -1,19 +1,19 @@
-/** Taking readings apart. */
+/** Accessors for readings. */
 
 import type { Absence, Reading } from '../wire';
 
-/** A value with the time at which it was taken. */
+/** A value with the time of the reading. */
 interface Dated<T> {
   value: T;
   at_ms: number;
 }
 
-/** Why there is no value; `null` where there is one. */
+/** Returns why there is no value, or `null` if there is one. */
 export function absenceOf<T>(reading: Reading<T> | null | undefined): Absence | null {
   return isObject(reading) && 'absent' in reading ? reading : null;
 }
 
-/** The value, however old; `null` where there is none, or nothing was read. */
+/** Returns the value of a reading regardless of its age, or `null` if there is none. */
 export function valueOf<T>(reading: Reading<T> | null | undefined): T | null {
   if (reading === null || reading === undefined || absenceOf(reading) !== null) {
     return null;
@@ -21,7 +21,7 @@ export function valueOf<T>(reading: Reading<T> | null | undefined): T | null {
   return isDated(reading) ? reading.value : (reading as T);
 }
 
-/** When a reading was taken, where that was earlier than the sample around it; else `null`. */
+/** Returns the time of a reading that is older than its sample, or `null` otherwise. */
 export function takenAt<T>(reading: Reading<T>): number | null {
   return isDated(reading) ? reading.at_ms : null;
 }

@@ -1,4 +1,4 @@
-/** What is asked of the server over HTTP, and what to say where it refuses. */
+/** HTTP requests to the server, and the reasons for their failure. */
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -6,10 +6,13 @@ import type { FeedOptions } from './feed';
 
 export type Request = NonNullable<FeedOptions['request']>;
 
-/** What changes something carries it: no page of another origin can send it. */
+/**
+ * The header that requests with side effects must have, so that pages of other origins cannot send
+ * them.
+ */
 export const OWN_HEADERS = { 'X-Gpumon': 'run' };
 
-/** The server's answer; `null` where there is none, and then why. */
+/** Returns the server's answer, or `null` and the reason for the failure. */
 export async function answerOf(
   response: ReturnType<Request>,
 ): Promise<{ json: unknown; why: string | null }> {

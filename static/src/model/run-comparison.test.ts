@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { runResult } from '../testing/runs';
 import { comparison } from './run-comparison';
 
-it('sets side by side what both have, on whatever device, and keeps the rest', () => {
+it('comparison pairs results, keeps unpaired ones', () => {
   const [triad, copy, read] = ['triad', 'copy', 'read'].map((id) => runResult({ id }));
   if (triad === undefined || copy === undefined || read === undefined) {
     throw new Error('no results');

@@ -1,5 +1,6 @@
 /**
- * Two runs side by side: what both measured, by workload and type of numbers, on whatever devices.
+ * A side-by-side comparison of the results of two runs, by workload and element type, on any
+ * devices.
  */
 
 import type { RunResult } from '../wire';
@@ -7,11 +8,13 @@ import type { RunResult } from '../wire';
 export interface ComparedRow {
   before: RunResult | null;
   after: RunResult | null;
-  /** That of the two which is there. */
+  /** The first result, or the second if there is no first. */
   either: RunResult;
 }
 
-/** All that one of them has, in the order of the first, then of the second. */
+/**
+ * Returns a row for each result of either run, in the order of the first run, then of the second.
+ */
 export function comparison(
   before: readonly RunResult[],
   after: readonly RunResult[],

@@ -7,7 +7,7 @@ import { toCsv, toJson } from './run-export';
 
 const RUN: RunDetails = { ...runState({ started_ms: NOW }), all: [...ITEMS] };
 
-it('each result is a line, and what is absent is empty', () => {
+it('CSV has one row per result', () => {
   const [head, first, second, ...rest] = toCsv([RUN]).split('\r\n');
   expect(head?.split(',').slice(0, 4)).toEqual(['run', 'started', 'workload', 'dtype']);
   const started = new Date(NOW).toISOString();
@@ -26,11 +26,11 @@ it('each result is a line, and what is absent is empty', () => {
   expect(rest).toEqual(['']);
 });
 
-it('a name is text, whatever it looks like', () => {
+it('formula-like name is exported as text', () => {
   const result = { item: 'result', ...runResult({ id: '=cmd()', device: 'a "b", c' }) } as const;
   expect(toCsv([{ ...RUN, all: [result] }])).toContain(`,"'=cmd()","fp32","a ""b"", c",`);
 });
 
-it('JSON has all that is known', () => {
+it('JSON contains all data', () => {
   expect(JSON.parse(toJson([RUN]))).toEqual({ runs: [RUN] });
 });

@@ -1,4 +1,4 @@
-/** Runs with their results as files: one line for each result as CSV, all that is known as JSON. */
+/** Exports of runs with their results: CSV with one row per result, and JSON with all data. */
 
 import { csvTable, quoted } from '../lib/csv';
 import type { RunDetails, RunResult } from '../wire';

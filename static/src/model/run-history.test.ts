@@ -10,7 +10,7 @@ const item = (rate: number, verified = true): RunItem => ({
   ...runResult({ bytes_per_second: rate, verified }),
 });
 
-it('takes items from frames, and asks once for what those have not told', async () => {
+it('missing items are requested once', async () => {
   const fetch = vi.fn((run: string) => Promise.resolve({ ...runState({ run }), all: [...ITEMS] }));
   const onChange = vi.fn();
   const history = new RunHistory(fetch, onChange);
@@ -26,7 +26,7 @@ it('takes items from frames, and asks once for what those have not told', async 
   expect(history.version).toBe(ITEMS.length);
 });
 
-it('asks no more for what could not be had until somebody tries again', async () => {
+it('failed request is repeated only after retry', async () => {
   const fetch = vi.fn(() => Promise.resolve<RunDetails | null>(null));
   const onChange = vi.fn();
   const history = new RunHistory(fetch, onChange);
@@ -46,7 +46,7 @@ it('asks no more for what could not be had until somebody tries again', async ()
   expect(history.itemsOf('r1')).toEqual(ITEMS);
 });
 
-it('a result is compared with the newest verified one from before', () => {
+it('result is compared with newest earlier verified one', () => {
   const history = new RunHistory(() => Promise.resolve(null), vi.fn());
   const run = (name: string, started_ms: number, newest: RunItem): ReturnType<typeof runState> =>
     runState({ run: name, started_ms, items: 1, newest });

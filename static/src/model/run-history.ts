@@ -1,30 +1,27 @@
-/** What came of the runs that the server knows: each one's results, and what of it came before. */
+/** The results of the runs that the server knows, and the previous result of each. */
 
 import type { RunDetails, RunItem, RunResult, RunState } from '../wire';
 import { resultKey } from './describe-result';
 
 export class RunHistory {
-  /** The newest first. */
+  /** The runs, newest first. */
   runs: readonly RunState[] = [];
-  /** Grows with each item that has come. */
+  /** A number that grows with each received item. */
   version = 0;
   private readonly items = new Map<string, RunItem[]>();
-  /** How many items of a run were there when all of them were asked for. */
+  /** The number of items of a run when its details were requested. */
   private readonly requested = new Map<string, number>();
 
   /**
-   * `fetch` asks for a run with all that came of it, `null` where that fails; `onChange` is called
-   * when it has come.
+   * `fetch` requests the details of a run, and returns `null` on failure. `onChange` is called when
+   * they have arrived.
    */
   constructor(
     private readonly fetch: (run: string) => Promise<RunDetails | null>,
     private readonly onChange: () => void,
   ) {}
 
-  /**
-   * Takes over how the runs are now. Where more came of one than its frames have told, that is
-   * asked for.
-   */
+  /** Updates the states of the runs. If items of a run are missing, its details are requested. */
   update(runs: Iterable<RunState>): void {
     this.runs = [...runs].sort((a, b) => b.started_ms - a.started_ms);
     for (const { run, items, newest } of this.runs) {
@@ -44,7 +41,7 @@ export class RunHistory {
     }
   }
 
-  /** What could not be had is asked for once more. */
+  /** Allows failed requests to be repeated. */
   retry(): void {
     this.requested.clear();
   }
@@ -57,12 +54,12 @@ export class RunHistory {
     return this.itemsOf(run).filter((item) => item.item === 'result');
   }
 
-  /** A run with all that is known of it. */
+  /** Returns a run with all known items. */
   detailsOf(state: RunState): RunDetails {
     return { ...state, all: [...this.itemsOf(state.run)] };
   }
 
-  /** The newest verified result of the same from before this run; `null` where there is none. */
+  /** Returns the newest comparable verified result of earlier runs, or `null` if there is none. */
   before({ run, started_ms }: RunState, result: RunResult): RunResult | null {
     const key = resultKey(result);
     for (const earlier of this.runs) {

@@ -1,4 +1,4 @@
-/** What is asked of the server to run something, and where it can run. */
+/** The jobs that the server can run, and the devices for them. */
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -6,19 +6,19 @@ import type { Benchmark } from './benchmarks';
 import type { GpuState } from './gpu';
 
 export interface RunTarget {
-  /** Tells it from others. */
+  /** The unique identifier of the target. */
   key: string;
   name: string;
   where: { backend: 'cuda'; device: string } | { backend: 'cpu' };
 }
 
-/** As long as it takes to watch. */
+/** The time for which the out-of-memory demo holds the memory, in seconds. */
 const HOLD_S = 10;
 export const BURN_S = 60;
 
 /**
- * Where something can run: CUDA counts GPUs in an order of its own, so they are named by their
- * UUIDs.
+ * Returns the devices that can run jobs. GPUs are identified by UUID, because CUDA numbers them in
+ * its own order.
  */
 export function targetsOf(gpus: readonly GpuState[]): RunTarget[] {
   const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>
@@ -39,9 +39,7 @@ export function runsOn({ onCpu }: Benchmark, { where }: RunTarget): boolean {
   return onCpu || where.backend === 'cuda';
 }
 
-/**
- * The job, as the server takes it; `null` for a kind that only a newer page knows how to ask for.
- */
+/** Returns the job in the server's format, or `null` for a kind that only a newer page knows. */
 export function jobOf({ kind, ids }: Benchmark, { where }: RunTarget): object | null {
   switch (kind) {
     case 'bench':

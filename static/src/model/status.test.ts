@@ -15,8 +15,8 @@ function state(): string {
   return statusOf(store, now_ms).state;
 }
 
-describe('the state', () => {
-  it('goes from connecting to live', () => {
+describe('connection status', () => {
+  it('status changes from connecting to live', () => {
     expect(state()).toBe('connecting');
     store.phase = { phase: 'open' };
     expect(state()).toBe('connecting');
@@ -24,7 +24,7 @@ describe('the state', () => {
     expect(state()).toBe('live');
   });
 
-  it('reports how often numbers change, not samples', () => {
+  it('status has frame interval, not sample interval', () => {
     store.phase = { phase: 'open' };
     store.apply(hello({ sample: sample(NOW, [gpu(0)], 100) }));
     const shown = (drawn_ms: number): string[] => {
@@ -38,7 +38,7 @@ describe('the state', () => {
     ]);
   });
 
-  it('is never live where a recording is played, however old that is', () => {
+  it('recording is never live', () => {
     store.phase = { phase: 'open' };
     const playback = { from_ms: NOW, to_ms: NOW + 60_000, speed: 10, paused: false, ended: false };
     store.apply(hello({ inventory: { ...inventory(1), playback } }));
@@ -52,7 +52,7 @@ describe('the state', () => {
     expect(state()).toBe('stale');
   });
 
-  it('is stale when samples stop coming, and live when they come again', () => {
+  it('status is stale without samples', () => {
     store.phase = { phase: 'open' };
     store.apply(hello());
     now_ms += 4000;
@@ -66,7 +66,7 @@ describe('the state', () => {
     expect(state()).toBe('live');
   });
 
-  it('is not stale after a pause', () => {
+  it('pause does not make the status stale', () => {
     store.phase = { phase: 'open' };
     store.apply(hello());
     now_ms += 600_000;
@@ -74,7 +74,7 @@ describe('the state', () => {
     expect(state()).toBe('live');
   });
 
-  it('counts down to the next attempt', () => {
+  it('status counts down to the next attempt', () => {
     store.apply(hello());
     store.phase = { phase: 'waiting', attempt: 3, retry_at_ms: now_ms + 4000 };
     expect(statusOf(store, now_ms)).toMatchObject({
@@ -84,7 +84,7 @@ describe('the state', () => {
   });
 
   it.each(['starting', 'restarting', 'unavailable'] as const)(
-    "is the collector's when it is %s",
+    'status is that of the %s collector',
     (collector) => {
       store.phase = { phase: 'open' };
       store.apply(hello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }));
@@ -95,8 +95,8 @@ describe('the state', () => {
   );
 });
 
-describe('the status of a server that has joined another', () => {
-  it('says who reads the GPUs, and that root resumes them', () => {
+describe('status of a joined server', () => {
+  it('joined server names its reader, resumed by root', () => {
     const collector = {
       state: 'running',
       since_ms: NOW,
@@ -113,7 +113,7 @@ describe('the status of a server that has joined another', () => {
   });
 });
 
-describe('the notice', () => {
+describe('notice', () => {
   function paused(message: string | null, resumes_ms?: number): ReturnType<typeof noticeOf> {
     store.phase = { phase: 'open' };
     const end = resumes_ms === undefined ? {} : { resumes_ms };
@@ -123,7 +123,7 @@ describe('the notice', () => {
     return noticeOf(store, status, '');
   }
 
-  it('of a pause says what was asked for, and how to go on', () => {
+  it('pause notice has reason and resume command', () => {
     const notice = paused('paused: the GPUs are released until `gpumon resume`');
     expect(notice).toMatchObject({
       title: 'Paused: gpumon has released the GPUs',
@@ -133,7 +133,7 @@ describe('the notice', () => {
     expect(paused(null, NOW)?.message).toMatch(/Resumes automatically at \d\d:\d\d\./);
   });
 
-  it('of a pause does not claim that the GPUs are free where a collector is stuck', () => {
+  it('pause notice of stuck collector shows its message', () => {
     const notice = paused(
       'paused, but a collector is stuck in the driver and still holds the GPUs',
     );
@@ -141,7 +141,7 @@ describe('the notice', () => {
     expect(notice?.message).toContain('Paused, but a collector is stuck');
   });
 
-  it('leaves the last readings alone while the connection is being made again', () => {
+  it('reconnect keeps the last readings', () => {
     store.apply(hello());
     store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: now_ms };
     expect(noticeOf(store, statusOf(store, now_ms), '')).toBeNull();
@@ -149,7 +149,7 @@ describe('the notice', () => {
     expect(noticeOf(store, statusOf(store, now_ms), '')).toEqual(store.diagnosis);
   });
 
-  it('of a driver that cannot be read says that it is tried again, and how to find out more', () => {
+  it('driver failure notice mentions retry and diagnosis', () => {
     store.phase = { phase: 'open' };
     store.apply(
       hello({
@@ -161,7 +161,7 @@ describe('the notice', () => {
     expect(notice?.command).toBe('gpumon doctor');
   });
 
-  it('says so where there is no GPU', () => {
+  it('missing GPUs are reported', () => {
     store.phase = { phase: 'open' };
     store.apply(hello({ inventory: inventory(0), sample: sample(NOW, []) }));
     expect(noticeOf(store, statusOf(store, now_ms), '')?.title).toBe('No GPU');

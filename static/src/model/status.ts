@@ -1,4 +1,4 @@
-/** Whether what is shown is true just now, in one word for programs and a few for people. */
+/** The status of the displayed data: a keyword for programs and a short text for users. */
 
 import { duration, hourAndMinute, seconds } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -20,21 +20,26 @@ export interface Status {
   state: ConnectionState;
   text: string;
   title: string;
-  /** `pending` resolves by itself, `error` needs somebody, `paused` is as somebody wanted it. */
+  /**
+   * `pending` resolves by itself, `error` requires action, and `paused` was requested by a user.
+   */
   level: 'ok' | 'pending' | 'error' | 'paused';
 }
 
-/** The intervals of renderings that are shown, so that the text stays while they vary. */
+/**
+ * The rounded intervals between frames in the text, so that it does not change while the interval
+ * varies.
+ */
 const DRAWN_STEPS_MS = [250, 500, 1000];
 
-/** Whether the readings are those of the moment that is shown. */
+/** Returns whether the readings are those of the displayed time. */
 export function isFresh(status: Status): boolean {
   return status.state === 'live' || status.state === 'replay';
 }
 
 /**
- * The state of the chain from the driver to this screen, at `localNowMs` of the local clock.
- * `drawn_ms` is the least time between two renderings of new samples.
+ * Returns the status of the connection from the driver to this page at `localNowMs` of the local
+ * clock. `drawn_ms` is the minimum time between two frames with new samples.
  */
 export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status {
   const { phase, collector } = store;
@@ -80,7 +85,7 @@ export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status
   }
 }
 
-/** What is played is never live. */
+/** Returns the status of a recording, which is never live. */
 function playedStatus({ speed, paused, ended }: Playback): Status {
   const text = ended
     ? trans.__('Ended')
@@ -118,14 +123,14 @@ function liveOrStale(store: Store, drawn_ms: number): Status {
   return { state: 'live', text: trans.__('Live · every %1', shown), title, level: 'ok' };
 }
 
-/** The collector's messages are written to stand after a colon; here one stands alone. */
+/** Capitalizes a collector's message, which is written for use after a colon. */
 function sentence(message: string | null): string | null {
   return message === null ? null : message.charAt(0).toUpperCase() + message.slice(1);
 }
 
 /**
- * What stands in place of, or above, the GPUs where something has to be explained; `null` where
- * nothing has.
+ * Returns the notice that replaces the GPUs or is shown above them, or `null` if there is nothing
+ * to explain.
  */
 export function noticeOf(
   store: Store,
@@ -179,7 +184,7 @@ export function noticeOf(
   }
 }
 
-/** A pause is no error; the notice says how it ends. */
+/** Returns the notice of a pause, which is not an error, and how to end it. */
 function pauseNotice(collector: CollectorStatus | null): Diagnosis {
   const message = collector?.message ?? null;
   const end_ms = collector?.resumes_ms;
@@ -188,8 +193,8 @@ function pauseNotice(collector: CollectorStatus | null): Diagnosis {
       ? trans.__('To resume, run:')
       : trans.__('Resumes automatically at %1. To resume now, run:', hourAndMinute(end_ms));
   const command = collector?.joined === undefined ? 'gpumon resume' : 'sudo gpumon resume';
-  // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins
-  // in another way.
+  // A collector that hangs in the driver keeps the GPUs open. Its message explains this, and does
+  // not start with `paused:`.
   if (message !== null && !message.startsWith('paused: ')) {
     return { title: trans.__('Paused'), message: `${sentence(message) ?? ''}. ${end}`, command };
   }

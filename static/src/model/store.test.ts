@@ -13,7 +13,7 @@ const USE = 'utilization.gpu_percent';
 const KEY_0 = seriesKey({ index: 0, uuid: 'GPU-0' }, USE);
 const KEY_1 = seriesKey({ index: 1, uuid: 'GPU-1' }, USE);
 
-/** What the store keeps under a key, with `null` for a hole. */
+/** Returns the stored values of a key, with `null` for a gap. */
 function kept(key: string): (number | null)[] {
   return [...store.timeline.values(key)].map((value) => (Number.isNaN(value) ? null : value));
 }
@@ -23,20 +23,20 @@ beforeEach(() => {
   store = new Store(() => NOW);
 });
 
-describe('history', () => {
+describe('history in the store', () => {
   const history = {
     times_ms: [NOW - 3000, NOW - 2000, NOW - 1000],
     gpus: [{ uuid: 'GPU-0', metrics: { [USE]: [10, null, 30] } }],
   };
 
-  it('is there with the first frame, and the newest sample joins it', () => {
+  it('first frame and newest sample form history', () => {
     store.apply(hello({ history }));
     expect([...store.timeline.times_ms]).toEqual([NOW - 3000, NOW - 2000, NOW - 1000, NOW]);
     expect(kept(KEY_0)).toEqual([10, null, 30, 96]);
     expect(kept(KEY_1)).toEqual([null, null, null, 96]);
   });
 
-  it('fills in what was missed, and loses nothing that the server has untranslated', () => {
+  it('merged history keeps later samples', () => {
     store.apply(hello());
     store.apply({ type: 'sample', ...sample(NOW + 10_000, [gpu(0)]) });
     store.apply({
@@ -48,7 +48,7 @@ describe('history', () => {
     expect(kept(KEY_1)).toEqual([96, null, null, null, null, null]);
   });
 
-  it('survives a new connection, but not a clock that was set back', () => {
+  it('history survives reconnect, not clock reset', () => {
     store.apply(hello({ history }));
     store.apply(hello({ sample: null, history: NO_HISTORY }));
     expect(kept(KEY_0)).toEqual([10, null, 30, 96]);
@@ -56,7 +56,7 @@ describe('history', () => {
     expect(kept(KEY_0)).toEqual([]);
   });
 
-  it('is kept of what was asked for, of GPUs and of the machine', () => {
+  it('requested metrics are kept', () => {
     const clock = 'clocks.sm_mhz';
     const key = seriesKey({ index: 0, uuid: 'GPU-0' }, clock);
     expect(store.trackMetrics([clock, 'host.cpu.busy_percent', HELD])).toContain(clock);
@@ -71,7 +71,7 @@ describe('history', () => {
     expect(kept('host.cpu.busy_percent')[0]).toBe(7);
   });
 
-  it('is kept of any field, also where an older server does not know another', () => {
+  it('any field is kept despite older servers', () => {
     const [energy, newer] = ['power.energy_joules_total', 'pcie.generation'];
     expect(store.trackMetrics([energy, newer])).toEqual(
       expect.arrayContaining([USE, energy, newer]),
@@ -91,21 +91,21 @@ describe('history', () => {
   });
 });
 
-describe('samples', () => {
-  it('that were missed leave a hole', () => {
+describe('samples in the store', () => {
+  it('missed samples leave a gap', () => {
     store.apply(hello());
     store.apply({ type: 'sample', ...sample(NOW + 1000, [gpu(0), gpu(1)]) });
     store.apply({ type: 'sample', ...sample(NOW + 9000, [gpu(0), gpu(1)]) });
     expect(kept(KEY_0)).toEqual([96, 96, null, 96]);
   });
 
-  it('of a slow collector leave none', () => {
+  it('slow collector leaves no gap', () => {
     store.apply(hello({ sample: sample(NOW, [gpu(0)], 10_000) }));
     store.apply({ type: 'sample', ...sample(NOW + 10_000, [gpu(0)], 10_000) });
     expect(kept(KEY_0)).toEqual([96, 96]);
   });
 
-  it('with an absent reading are a hole in that line alone', () => {
+  it('missing reading leaves gap in one line', () => {
     store.apply(hello());
     const blind = gpu(0, {
       utilization: { ...gpu(0).utilization, gpu_percent: { absent: 'not_supported' } },
@@ -119,7 +119,7 @@ describe('samples', () => {
     ]);
   });
 
-  it('of a hung GPU repeat old values, which are no part of its line', () => {
+  it('old values of hung GPU are not drawn', () => {
     store.apply(hello());
     const hung = gpu(0, { health: { state: 'hung', since_ms: NOW } });
     store.apply({ type: 'sample', ...sample(NOW + 1000, [hung, gpu(1)]) });
@@ -127,8 +127,8 @@ describe('samples', () => {
   });
 });
 
-describe('GPUs', () => {
-  it('keep their place when one is lost', () => {
+describe('GPUs in the store', () => {
+  it('lost GPU keeps its position', () => {
     store.apply(hello({ inventory: inventory(3), sample: sample(NOW, [gpu(0), gpu(1), gpu(2)]) }));
     const lost = gpu(1, { health: { state: 'lost', since_ms: NOW } });
     store.apply({ type: 'sample', ...sample(NOW + 1000, [gpu(0), lost, gpu(2)]) });
@@ -137,30 +137,30 @@ describe('GPUs', () => {
     expect(gpus.map(({ now }) => now?.health.state)).toEqual(['ok', 'lost', 'ok']);
   });
 
-  it('are joined by index, not by their order', () => {
+  it('GPUs are matched by index', () => {
     const gpus = gpusOf(inventory(2), sample(NOW, [gpu(1, { performance_state: 8 }), gpu(0)]));
     expect(gpus.map(({ now }) => now?.performance_state)).toEqual([0, 8]);
   });
 
-  it('are there before their first sample', () =>
+  it('GPUs exist before their first sample', () =>
     expect(gpusOf(inventory(1), null)).toMatchObject([{ index: 0, name: 'H200', now: null }]));
 });
 
-describe('frames', () => {
-  it('of a type that is not known change nothing', () => {
+describe('frames in the store', () => {
+  it('unknown frame changes nothing', () => {
     store.apply(hello());
     const before = store.sample;
     store.apply(JSON.parse('{"type": "from the future"}') as never);
     expect(store.sample).toBe(before);
   });
 
-  it('with an error are for the developer', () => {
+  it('error frame is logged', () => {
     const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
     store.apply({ type: 'error', message: 'unknown type' });
     expect(warn).toHaveBeenCalledOnce();
   });
 
-  it('with events keep the newest', () => {
+  it('event frame adds the newest event', () => {
     for (let i = 0; i < 150; i += 1) {
       store.apply({ type: 'event', at_ms: NOW + i, gpu: null, what: 'gpu_back' });
     }
@@ -168,7 +168,7 @@ describe('frames', () => {
     expect(store.events.at(-1)?.at_ms).toBe(NOW + 149);
   });
 
-  it('from the first on bring what happened and what changes slowly, and a new connection brings them anew', () => {
+  it('first frame replaces events and details', () => {
     const event = { at_ms: NOW, gpu: null, what: 'mig_changed' } as const;
     store.apply(hello({ events: [event], details: [details(0), details(1)] }));
     store.apply({ type: 'event', ...event, at_ms: NOW + 1 });
@@ -181,7 +181,7 @@ describe('frames', () => {
     expect([...store.details.keys()]).toEqual([0]);
   });
 
-  it('with traces keep what the driver recorded, beside the samples', () => {
+  it('trace frames are kept apart from samples', () => {
     store.apply(hello());
     const times = [...store.timeline.times_ms];
     const trace = { index: 0, uuid: 'GPU-0', metric: 'power_watts', start_us: NOW * 1000 } as const;
@@ -199,7 +199,7 @@ describe('frames', () => {
   });
 });
 
-it('fills the past of who held memory, and of MIG devices, from what the server remembers', () => {
+it('history restores holders and MIG devices', () => {
   const notebook = { kernel_id: 'k', kernel_pid: 8, path: 'eval.ipynb' };
   const metrics = [HELD, MIG];
   expect(store.trackMetrics(metrics)).toEqual(
@@ -242,7 +242,7 @@ it('fills the past of who held memory, and of MIG devices, from what the server 
   expect(new Set(slots).size).toBe(2);
 });
 
-it('knows a GPU that hangs also when the server is another', () => {
+it('hung GPU is known after a server restart', () => {
   const hung = (since_ms: number): GpuSample => gpu(1, { health: { state: 'hung', since_ms } });
   store.apply(hello({ inventory: inventory(2), sample: sample(NOW - 2000, [gpu(0), gpu(1)]) }));
   store.apply({ type: 'sample', ...sample(NOW - 1000, [gpu(0), hung(NOW - 1500)]) });
@@ -261,7 +261,7 @@ it('knows a GPU that hangs also when the server is another', () => {
     uuid: 'GPU-1',
     now: { at_ms: NOW - 1000, health: { since_ms: NOW - 1500 } },
   });
-  // Another machine has other GPUs.
+  // A machine with another host name has other GPUs.
   store.apply(
     hello({
       inventory: { ...(unknown as Inventory), hostname: 'other' },

@@ -1,4 +1,4 @@
-/** Everything the view shows, and how frames change it. */
+/** The data that the views show, and their updates by frames. */
 
 import { ServerClock } from '../lib/clock';
 import type { SocketPhase } from '../lib/socket';
@@ -29,51 +29,58 @@ import { heldBy, heldKey, holderOf } from './holders';
 import { ALL_GPU_METRICS, ALL_HOST_METRICS, HELD, METRICS, MIG, MIG_METRICS } from './metric';
 import { valueOf } from './reading';
 
-/** Why there is no connection, and what to do about it, as found out by whoever embeds the view. */
+/**
+ * The reason why there is no connection, and the fix, as determined by the embedding application.
+ */
 export interface Diagnosis {
   title: string;
   message: string;
-  /** What to type in a terminal to mend it or to learn more. */
+  /** A command that fixes the problem or provides details. */
   command?: string;
 }
 
-/** Somebody who held a GPU, and when that was last so. */
+/** A past holder of a GPU, and the last time at which it was seen. */
 export interface FormerHolder {
   process: Process;
   seen_ms: number;
 }
 
 /**
- * More than the longest span of the view at the fastest rate; at one sample per second, 100 min.
+ * The maximum number of samples, which exceeds the longest live span at the fastest rate. At one
+ * sample per second, it is 100 min.
  */
 const CAPACITY = 6000;
 /**
- * What the driver itself records in a little more than the longest span of a chart, every 20 ms.
+ * The maximum number of trace values, one every 20 ms, which exceeds the longest span with traces.
  */
 const TRACE_CAPACITY = 20_000;
 const TRACE_GAP_MS = 1000;
-/** Less than half of the time between two moments of a server's history. */
+/**
+ * The maximum distance of equal times: slightly less than half the interval of the server's
+ * history.
+ */
 const SAME_MS = 400;
-/** A little more than half of it. */
+/**
+ * The maximum distance of times that complete each other: slightly more than half the interval of
+ * the server's history.
+ */
 const NEAR_MS = 600;
 /**
- * Means of ten seconds, each in their middle, that an earlier server has left: no gap is shorter.
+ * The minimum gap between means of ten seconds from the history of an earlier server. Each is in
+ * the middle of its time range.
  */
 const MEANS_REACH_MS = 15_000;
 
 export class Store {
-  /** Memory that will be full later than so need not worry anybody yet. */
+  /** The time until memory is full from which there is no warning yet. */
   memoryHorizon_ms = 5 * 60_000;
   readonly clock: ServerClock;
   readonly timeline = new Timeline(CAPACITY);
-  /** What notebooks' cells took, where the view stands beside notebooks. */
+  /** The costs of cells, if the view is next to notebooks. */
   readonly cells = new CellLog();
-  /** The colors of those who hold GPUs, the same in every view. */
+  /** The colors of holders, which are the same in every view. */
   readonly slots = new ColorSlots();
-  /**
-   * What the driver itself recorded of the power of each GPU, by its key; for those who asked for
-   * it.
-   */
+  /** The driver's power traces of each GPU by series name, for views that requested them. */
   readonly traces = new Map<string, Timeline>();
   phase: SocketPhase = { phase: 'connecting', attempt: 0 };
   diagnosis: Diagnosis | null = null;
@@ -81,32 +88,35 @@ export class Store {
   collector: CollectorStatus | null = null;
   inventory: Inventory | null = null;
   sample: Sample | null = null;
-  /** What changes slowly, by index. */
+  /** The slow readings by GPU index. */
   readonly details = new Map<number, GpuDetails>();
-  /** The newest last. */
+  /** The events, newest last. */
   events: readonly Event[] = [];
-  /** The alerts of people's own rules that fire now, the worst first. */
+  /** The firing alerts of user-defined rules, the most severe first. */
   firing: readonly FiringAlert[] = [];
-  /** Workloads that run or did, by name, for those who asked for them; the oldest first. */
+  /** The current and past runs by name, oldest first, for views that requested them. */
   readonly runs = new Map<string, RunState>();
-  /** Who held GPUs in the history that came last, by UUID. */
+  /** The holders in the last received history, by GPU UUID. */
   formerHolders: ReadonlyMap<string, readonly FormerHolder[]> = new Map();
-  /** Metrics that are kept besides those of an overview. */
+  /** The metrics that are kept in addition to those of an overview. */
   private more: ReadonlySet<string> = new Set();
   private kept = METRICS;
   private keptOfHost: typeof ALL_HOST_METRICS = [];
-  /** Whether the server tells of a fleet, too. */
+  /** Whether the server also has a fleet. */
   hasFleet = false;
-  /** Samples that this client was too slow for. */
+  /** The number of samples that the server skipped because this client was too slow. */
   missed = 0;
-  /** Since when samples can be expected, on the server's clock: a pause is no silence. */
+  /**
+   * The time from which samples are expected, by the server's clock. A pause does not count as
+   * missing samples.
+   */
   expecting_from_ms = 0;
 
   constructor(localNow: () => number = Date.now) {
     this.clock = new ServerClock(localNow);
   }
 
-  /** Takes in a frame; one of an unknown type, from a newer server, is left out. */
+  /** Applies a frame. A frame of an unknown type, from a newer server, is ignored. */
   apply(frame: ServerFrame): void {
     switch (frame.type) {
       case 'hello':
@@ -149,14 +159,15 @@ export class Store {
         this.clock.observe(frame.at_ms);
         break;
       case 'error':
-        // The answer to a frame of this client: a bug, which users cannot fix.
+        // This answers a frame of this client. It indicates a bug that users cannot fix.
         console.warn(`gpumon: the server did not understand a message: ${frame.message}`);
         break;
     }
   }
 
   /**
-   * Keeps these metrics, too, from now on; returns all, where there are more than an overview has.
+   * Keeps these metrics in addition. Returns all kept metrics if there are more than in an
+   * overview.
    */
   trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
@@ -168,12 +179,12 @@ export class Store {
     return this.more.size === 0 ? [] : [...ids, ...(this.more.has(HELD) ? [HELD] : [])];
   }
 
-  /** Samples are expected from now on, after a pause. */
+  /** Resets the time from which samples are expected, after a pause. */
   resumed(): void {
     this.expecting_from_ms = this.clock.now();
   }
 
-  /** A longer time than this between two samples is a gap. */
+  /** The time between two samples from which there is a gap. */
   get gap_ms(): number {
     return Math.max(2.5 * (this.sample?.interval_ms ?? 1000), 1500);
   }
@@ -200,7 +211,7 @@ export class Store {
     this.pinClock(hello.sample);
     this.expecting_from_ms = this.clock.now();
     if ((this.timeline.times_ms.at(-1) ?? 0) > hello.at_ms + this.gap_ms) {
-      // The server's clock was set back, or it is another server.
+      // The server's clock was set back, or this is another server.
       this.timeline.clear();
     }
     this.history(hello.history);
@@ -211,7 +222,7 @@ export class Store {
     }
   }
 
-  /** What is played from a recording has the time of its newest sample. */
+  /** Sets the clock of a recording to the time of its newest sample. */
   private pinClock(newest: Sample | null = this.sample): void {
     const is_played = this.inventory?.playback !== undefined;
     this.clock.pin(is_played ? (newest?.at_ms ?? null) : null);
@@ -244,8 +255,8 @@ export class Store {
     const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {
       for (const metric of this.kept) {
-        // What a GPU that does not answer last said is shown as a number, but is no part of the
-        // line.
+        // The last reading of a GPU that does not respond is shown as a number, but not drawn as
+        // part of the line.
         const value = gpu.health.state === 'ok' ? valueOf(metric.read(gpu)) : null;
         values.set(seriesKey(gpu, metric.id), value);
       }
@@ -259,7 +270,7 @@ export class Store {
     this.timeline.push(sample.at_ms, values, this.gap_ms);
   }
 
-  /** What each holder has of a GPU, and what its MIG devices do. */
+  /** Adds the memory of each holder of a GPU, and the readings of its MIG devices. */
   private addHoldersAndMig(gpu: GpuSample, values: Map<string, number | null>): void {
     if (this.more.has(HELD)) {
       for (const [holder, bytes] of heldBy(gpu)) {

@@ -20,7 +20,9 @@ const STORED: StoredCost = {
   run: RUN,
 };
 
-/** A cell from a file, a run, and whether a cost with this run belongs to the cell's last run. */
+/**
+ * A cell from a file, a run, and whether a cost with this run belongs to the last run of the cell.
+ */
 interface RunCase {
   name: string;
   cell: {
@@ -32,11 +34,11 @@ interface RunCase {
   fits: boolean;
 }
 
-describe('what is stored of a cost', () => {
-  it('is what is read again', () =>
+describe('stored cost', () => {
+  it('stored cost can be read again', () =>
     expect(readStoredCost(JSON.parse(JSON.stringify(STORED)))).toEqual(STORED));
 
-  it('says where something is not known', () => {
+  it('stored cost marks unknown values', () => {
     const stored = { ...STORED, gpu_s: null, peak_memory_bytes: null, energy_joules: null };
     expect(readStoredCost({ ...stored, gpus: ['GPU'] })).toEqual({ ...stored, gpus: ['GPU'] });
   });
@@ -64,9 +66,9 @@ describe('metadata of a notebook', () => {
     [{ ...STORED, gpus: 'NVIDIA H200' }],
     [{ ...STORED, gpus: [1] }],
     [{ ...STORED, gpus: Array.from({ length: 5000 }, () => 'NVIDIA H200') }],
-  ])('that are no cost are none: %j', (metadata) => expect(readStoredCost(metadata)).toBeNull());
+  ])('invalid cost %j is ignored', (metadata) => expect(readStoredCost(metadata)).toBeNull());
 
-  it('lose what is not known, and what hides in names', () => {
+  it('unknown fields and invisible characters are removed', () => {
     const gpus = ['H\u202e200', 'x'.repeat(500)];
     const read = readStoredCost({ ...STORED, gpus, further: { a: 1 } });
     expect(read?.gpus[0]).toBe('H\ufffd200');
@@ -75,7 +77,7 @@ describe('metadata of a notebook', () => {
   });
 });
 
-it('stored cost is compared with last run', () => {
+it('stored cost is compared with the last run', () => {
   const file = new URL('../../../tests/stored-cost-runs.json', import.meta.url);
   for (const { name, cell, run, fits } of JSON.parse(readFileSync(file, 'utf8')) as RunCase[]) {
     const source = [cell.source].flat().join('');
@@ -86,11 +88,11 @@ it('stored cost is compared with last run', () => {
 });
 
 it.each([[undefined], [null], [7], [{}], [{ ...RUN, source_crc32: -1 }], [{ ...RUN, started: 7 }]])(
-  'run %j of entry is unknown',
+  'invalid run %j is unknown',
   (run) => expect(readStoredCost({ ...STORED, run })?.run).toBeNull(),
 );
 
-it('the text of what is stored names the kinds of GPUs with their number', () => {
+it('stored cost counts GPUs by model', () => {
   const titles = (gpus: string[], isLastRun = false): string[] => [
     ...new Set(describeStored({ ...STORED, gpus }, isLastRun).map((part) => part.title)),
   ];

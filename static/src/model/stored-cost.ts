@@ -1,18 +1,15 @@
-/** What the run of a cell took, as the notebook's file keeps it in `cell.metadata.gpumon`. */
+/** The costs that a notebook file stores in `cell.metadata.gpumon`. */
 
 import { plainText } from '../lib/text';
 import type { CellRun, StoredCost } from '../wire';
 
-/** The key in the metadata of a cell. */
+/** The key of a cost in the metadata of a cell. */
 export const METADATA_KEY = 'gpumon';
-/**
- * The metadata key of the times of a run. JupyterLab writes them on request, and nbclient always.
- */
+/** The metadata key of the times of a run. JupyterLab writes them if enabled, nbclient always. */
 export const EXECUTION_KEY = 'execution';
 
 /**
- * Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no
- * cost.
+ * The limits of valid costs: thirty years, eight pebibytes, and a week's output of a power station.
  */
 const LONGEST_S = 1e9;
 const MOST_BYTES = 2 ** 53;
@@ -22,9 +19,9 @@ const LONGEST_NAME = 80;
 const MOST_U32 = 2 ** 32 - 1;
 
 /**
- * Identifies the last run of a cell by what the cell records. `execution` is the value of
- * `EXECUTION_KEY` in its metadata. `tests/stored-cost-runs.json` has cases of how runs are
- * compared.
+ * Returns an identifier of a cell's last run from data that the cell records. `execution` is the
+ * value of `EXECUTION_KEY` in its metadata. `tests/stored-cost-runs.json` has test cases for
+ * comparing runs.
  */
 export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
@@ -35,7 +32,7 @@ export function runOf(source: string, execution_count: number | null, execution:
   };
 }
 
-/** Returns `true` if a stored cost belongs to this run. */
+/** Returns whether a stored cost belongs to this run. */
 export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
   return (
     run?.source_crc32 === other.source_crc32 &&
@@ -45,8 +42,8 @@ export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
 }
 
 /**
- * What a notebook says that a cell took. Its metadata come from anywhere: what is not a cost of
- * this version is `null`, and names are made fit to be shown.
+ * Parses the stored cost in a cell's metadata, which may come from any source. Returns `null` if it
+ * is not a cost of this version. Names are made displayable.
  */
 export function readStoredCost(metadata: unknown): StoredCost | null {
   const { version, shared, gpus, run, ...numbers } = Object(metadata) as Record<
@@ -80,7 +77,10 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
     : null;
 }
 
-/** Returns the run of an entry; `null` if its form is unknown, as in entries of older versions. */
+/**
+ * Returns the run of a stored cost, or `null` if its format is unknown, for example in older
+ * versions.
+ */
 function readRun(value: unknown): CellRun | null {
   const { source_crc32, execution_count, started } = Object(value) as Record<
     keyof CellRun,
@@ -94,7 +94,7 @@ function readRun(value: unknown): CellRun | null {
 }
 
 /**
- * Returns the CRC-32 of a text in UTF-8, as zlib does. Browsers offer other hashes only to HTTPS
+ * Returns the CRC-32 of a text in UTF-8, like zlib. Browsers provide other hashes only to HTTPS
  * pages.
  */
 function crc32(text: string): number {

@@ -13,7 +13,7 @@ function summary(...gpus: GpuSample[]): string[] {
   return summaryOf(gpusOf(inventory(gpus.length), sample(NOW, gpus)), now);
 }
 
-it('counts the GPUs that have the gravest, each by the worst it has', () => {
+it('GPUs are counted by their worst alert', () => {
   const both = gpu(0, { conditions: [throttled('critical'), throttled('warning')] });
   const warned = gpu(1, { conditions: [throttled('warning')] });
   expect(summary(both, warned, gpu(2, { conditions: [throttled('notice')] }))[0]).toBe(
@@ -23,13 +23,13 @@ it('counts the GPUs that have the gravest, each by the worst it has', () => {
   expect(summary(gpu(0), gpu(1))[0]).toBe('2 of 2 H200 busy');
 });
 
-it('counts a GPU that sleeps apart from one that does not answer', () => {
+it('suspended and unresponsive GPUs are counted separately', () => {
   const asleep = gpu(0, { health: { state: 'asleep', since_ms: NOW } });
   const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
   expect(summary(asleep, hung, gpu(2)).slice(0, 2)).toEqual(['1 not responding', '1 asleep']);
 });
 
-it('leaves unified memory out next to device memory', () => {
+it('dedicated memory excludes unified memory', () => {
   const memory = (...gpus: GpuSample[]): string | undefined =>
     summary(...gpus)
       .find((part) => part.includes('/'))
@@ -39,7 +39,7 @@ it('leaves unified memory out next to device memory', () => {
   expect(memory(gpu(0), makeUnifiedGpu(1, 2))).toBe('78.0 / 140 GiB');
 });
 
-it('of a past moment says what the lines say of it, and nothing of now', () => {
+it('past summary uses only time series', () => {
   const gpus = gpusOf(
     inventory(2),
     sample(NOW, [gpu(0, { conditions: [throttled('critical')] }), gpu(1)]),
@@ -61,7 +61,7 @@ it('of a past moment says what the lines say of it, and nothing of now', () => {
   expect(at(NOW - 60_000)).toEqual([]);
 });
 
-it('counts a GPU as busy that was so within ten seconds, so that the number stands still between two batches', () => {
+it('GPU stays busy for ten seconds', () => {
   const timeline = new Timeline(100);
   const shown = new Set<string | undefined>();
   for (let second = 0; second < 60; second += 1) {

@@ -1,4 +1,4 @@
-/** All GPUs in one line. */
+/** A one-line summary of all GPUs. */
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { plainText } from '../lib/text';
@@ -11,40 +11,40 @@ import { isUnified } from './memory';
 import { valueOf } from './reading';
 
 /**
- * A GPU that was busier than this within the last ten seconds is at work; one that waits for data
- * meanwhile, too.
+ * The utilization above which a GPU counts as busy for the next ten seconds, so that a GPU that
+ * waits for data is still busy.
  */
 const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;
 
-/** The lines up to a moment. */
+/** The time series up to a time. */
 interface LineEnd {
   at_ms: number;
   timeline: SeriesSource;
 }
 
 export interface Moment extends LineEnd {
-  /** Whether it is past: only the lines tell of it. */
+  /** Whether the time is in the past, so that only time series are available. */
   isPast: boolean;
   gap_ms: number;
-  /** Whether alerts are counted elsewhere. */
+  /** Whether to omit alerts, because they are counted elsewhere. */
   withoutAlerts?: boolean;
 }
 
-/** What is summed up of one GPU. */
+/** The values of one GPU for the summary. */
 interface Load {
-  /** The highest within the last ten seconds. */
+  /** The highest utilization of the last ten seconds. */
   percent: number | null;
   used: number | null;
   total: number | null;
-  /** Whether its memory is that of the machine. */
+  /** Whether the memory is shared with the machine. */
   unified: boolean;
   watts: number | null;
 }
 
 /**
- * Sums up GPUs, now or at a past moment: `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`, the most
- * important first. GPUs that do not answer are counted separately.
+ * Summarizes GPUs at present or at a past time: `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`,
+ * the most important part first. GPUs that do not respond are counted separately.
  */
 export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
@@ -81,7 +81,7 @@ function describeAlerts(
   return [
     silent > 0 ? trans._n('%1 not responding', '%1 not responding', silent) : '',
     asleep > 0 ? trans._n('%1 asleep', '%1 asleep', asleep) : '',
-    // A narrow panel has no room for both besides the totals.
+    // A narrow panel has no room for both counts next to the totals.
     critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : warnings,
   ];
 }
@@ -125,7 +125,7 @@ function highestPercent(
   return highest < 0 ? null : highest;
 }
 
-/** Whether a GPU is at work. */
+/** Returns whether a GPU is busy. */
 export function isBusy({ now }: GpuState, moment: LineEnd): boolean {
   return now?.health.state === 'ok' && (loadOf(now, moment).percent ?? 0) > BUSY_PERCENT;
 }
@@ -145,7 +145,10 @@ function describeBusy(loads: readonly Load[], gpus: readonly GpuState[]): string
     : trans._n('%1 of %2 %3 busy', '%1 of %2 %3 busy', busy, gpus.length, plainText(name));
 }
 
-/** Returns the use of device memory, else of unified memory, which all GPUs share. */
+/**
+ * Returns the use of dedicated memory, or of unified memory if no GPU has dedicated memory. All
+ * GPUs share unified memory.
+ */
 function describeMemory(loads: readonly Load[]): string {
   const device = loads.filter(({ unified }) => !unified);
   const own = device.length > 0;
@@ -161,7 +164,7 @@ function describeMemory(loads: readonly Load[]): string {
   return own ? text : trans.__('%1 unified', text);
 }
 
-/** The sum; `null` where a part is missing, since a sum of the rest would be wrong. */
+/** Returns the sum, or `null` if a value is missing, because a partial sum would be wrong. */
 function sum(values: readonly (number | null)[]): number | null {
   return values.length === 0
     ? null

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { UNITS } from './unit';
 
-it('the marks of a temperature axis have as many decimals as tell them apart', () => {
+it('temperature ticks have distinguishing decimals', () => {
   const ticks = (...values: number[]): string[] =>
     UNITS.celsius.ticks(values).map((text) => text.replace('\u00a0', ' '));
   expect(ticks(20, 40, 60)).toEqual(['20 °C', '40 °C', '60 °C']);

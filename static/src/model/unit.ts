@@ -1,4 +1,4 @@
-/** What numbers are counted in: how they are written, and where their axes begin and end. */
+/** The units of values: their text and the range of their axes. */
 
 import type { AxisEnds } from '../chart/axis';
 import {
@@ -24,14 +24,14 @@ import { memoryUnitBytes, units } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
 
 export interface Unit extends AxisEnds {
-  /** A value with its unit: `78.2 GiB`. */
+  /** Returns a value with its unit: `78.2 GiB`. */
   text: (value: number) => string;
   number: (value: number) => string;
-  /** Marks of an axis, all in one format. */
+  /** Returns the axis labels of the values, all in the same format. */
   ticks: (values: readonly number[]) => string[];
 }
 
-/** The parts of a value: the number, and what it is out of. */
+/** The parts of a formatted value: the number, and its unit or limit. */
 export interface Formatted {
   main: string;
   rest: string;
@@ -50,7 +50,7 @@ export const MEMORY: Unit = {
   },
 };
 
-/** The units of the catalogue. */
+/** The units of the catalog's fields. */
 export const UNITS: Record<FieldUnit, Unit> = {
   percent: PERCENT,
   bytes: MEMORY,
@@ -79,7 +79,7 @@ export const UNITS: Record<FieldUnit, Unit> = {
   count: plain((value) => (Number.isInteger(value) ? count(value) : significant(value))),
 };
 
-/** A value as it stands beside its name; `null` where there is none. */
+/** Returns the parts of a value, with a dash if the value is `null`. */
 export function formatted(unit: Unit, value: number | null, limit: number | null): Formatted {
   if (limit === null) {
     return { main: value === null ? DASH : unit.text(value), rest: '' };

@@ -11,7 +11,7 @@ function wordsFor(...vendors: string[]): string[] {
 
 const COMMON = ['GPU link', '7 GPU links', 'Partitions', 'partition 3', '38 cores'];
 
-it('GPUs of one vendor have its words', () => {
+it('GPUs of one vendor have its terms', () => {
   expect(wordsFor('nvidia', 'nvidia')).toEqual([
     'NVLink',
     '7 NVLinks',
@@ -23,7 +23,7 @@ it('GPUs of one vendor have its words', () => {
   expect(wordsFor('intel').slice(0, 2)).toEqual(['Xe Link', '7 Xe Links']);
 });
 
-it('GPUs of several vendors have common words', () =>
+it('GPUs of several vendors have neutral terms', () =>
   expect(wordsFor('nvidia', 'amd')).toEqual(COMMON));
 
-it('unknown vendor has common words', () => expect(wordsFor('constructor')).toEqual(COMMON));
+it('unknown vendor has neutral terms', () => expect(wordsFor('constructor')).toEqual(COMMON));

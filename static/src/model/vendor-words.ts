@@ -1,20 +1,20 @@
-/** The words of vendors for what several of them have. */
+/** The vendors' terms for features that several vendors have. */
 
 import { own } from '../lib/own';
 import { table, trans } from '../lib/translation';
 import type { MigInstance, Vendor } from '../wire';
 
 interface VendorWords {
-  /** The links between GPUs. */
+  /** The name of the links between GPUs. */
   link: string;
-  /** A number of these links. */
+  /** Returns a number of links as text. */
   countLinks: (count: number) => string;
-  /** Parts of a GPU that programs use as GPUs of their own. */
+  /** The name of the parts of a GPU that programs use like GPUs. */
   partitions: string;
-  /** The name of such a part. */
+  /** Returns the name of such a part. */
   partition: (instance: MigInstance) => string;
   partitionsChanged: string;
-  /** A number of the units that execute kernels. */
+  /** Returns a number of the units that execute kernels as text. */
   countUnits: (count: number) => string;
 }
 
@@ -32,7 +32,7 @@ const BY_VENDOR = table((): Record<Vendor, VendorWords> => ({
     link: 'NVLink',
     countLinks: (count) => trans._n('%1 NVLink', '%1 NVLinks', count),
     partitions: trans.__('MIG devices'),
-    // nvidia-smi writes the GPU instance, then the compute instance.
+    // nvidia-smi also writes the GPU instance, then the compute instance.
     partition: ({ gpu_instance, compute_instance }) => `MIG ${gpu_instance}/${compute_instance}`,
     partitionsChanged: trans.__('MIG configuration changed'),
     countUnits: (count) => trans._n('%1 SM', '%1 SMs', count),
@@ -50,7 +50,7 @@ const BY_VENDOR = table((): Record<Vendor, VendorWords> => ({
   },
 }));
 
-/** Returns the words of these GPUs' vendor; of several vendors, words that fit all of them. */
+/** Returns the terms of these GPUs' vendor. For several vendors, returns neutral terms. */
 export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
   const [vendor, ...others] = new Set(gpus.map((gpu) => gpu.vendor));
   return others.length > 0 ? COMMON() : (own(BY_VENDOR(), vendor ?? 'nvidia') ?? COMMON());

@@ -1,19 +1,20 @@
 /**
- * What Xids mean. The server tells that in English; the texts of other languages are many, and are
- * loaded for them.
+ * The meanings of Xids in other languages. The server sends them in English. The other texts are
+ * long, so they are loaded only when needed.
  */
 
 import type { Xid } from '../wire/xids';
 
 let table: readonly Xid[] = [];
 
-/** To be called before anything is shown in another language. */
+/** Loads the texts. It must be called before anything is shown in another language. */
 export async function loadXids(): Promise<void> {
   table = (await import('../wire/xids')).XIDS;
 }
 
 /**
- * `null` where what the server says is to be shown, as of a code that this version does not know.
+ * Returns the texts of an Xid, or `null` if the server's text must be shown: in English, or if this
+ * version does not know the code.
  */
 export function xidOf(code: number): Xid | null {
   return table.find(({ codes }) => codes.includes(code)) ?? null;

@@ -5,21 +5,21 @@ import { diagnose, diagnoseNode } from './diagnose';
 
 afterEach(() => vi.unstubAllGlobals());
 
-it('tells what a proxy lacks where the server responds', async () => {
+it('responding server reveals the proxy problem', async () => {
   const fetch = vi.fn(() => Promise.resolve(new Response('ok\n')));
   vi.stubGlobal('fetch', fetch);
   expect((await diagnose())?.command).toBe(`gpumon serve --public-origin ${location.origin}`);
   expect(String(fetch.mock.calls.at(0))).toContain('healthz');
 });
 
-it('has nothing to say where it does not, or somebody else answers', async () => {
+it('missing or foreign server has no diagnosis', async () => {
   for (const response of [new Response('log in'), new Response('ok', { status: 502 })]) {
     vi.stubGlobal('fetch', () => Promise.resolve(response));
     expect(await diagnose()).toBeNull();
   }
 });
 
-it('shows why a node cannot be opened', async () => {
+it('reason why node cannot be opened is shown', async () => {
   const answer = (body: string, status: number) => () =>
     Promise.resolve(new Response(body, { status }));
   const why = 'n1: https://n1:9123/ asks for a token; start it with --node-hosts PATTERN';

@@ -5,9 +5,7 @@ import type { Diagnosis } from '../model/store';
 
 const TIMEOUT_MS = 5000;
 
-/**
- * Returns why the server of a fleet cannot open the node that this page shows; `null` if it can.
- */
+/** Returns why the fleet's server cannot open the node of this page, or `null` if it can. */
 export async function diagnoseNode(request: Request): Promise<Diagnosis | null> {
   const response = await request('api/v1/session', { signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (response.ok || response.status === 401) {
@@ -17,7 +15,10 @@ export async function diagnoseNode(request: Request): Promise<Diagnosis | null> 
   return message === '' ? null : { title: trans.__('This node cannot be opened'), message };
 }
 
-/** Returns why the stream cannot be opened although the server responds; `null` if it does not. */
+/**
+ * Returns why the stream cannot be opened although the server responds, or `null` if the server
+ * does not respond.
+ */
 export async function diagnose(): Promise<Diagnosis | null> {
   const response = await fetch(new URL('healthz', document.baseURI), {
     signal: AbortSignal.timeout(TIMEOUT_MS),

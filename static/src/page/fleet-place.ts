@@ -1,16 +1,19 @@
 const KEY = 'gpumon-fleet-place';
-/** The page of a node is two folders below the fleet. */
+/** The path of a node's page, which is two levels below the fleet's page. */
 const NODE_PAGE = /\/nodes\/[^/]+\/$/;
 
 interface LeftPlace {
   /** The path of the fleet's page. */
   base: string;
-  /** The part behind the path, such as `#fleet?filter=ana`. */
+  /** The fragment of the URL, such as `#fleet?filter=ana`. */
   address: string;
   scroll: number;
 }
 
-/** The place in the fleet where somebody opened a node, to return to as long as the tab is open. */
+/**
+ * The position in the fleet at which the user opened a node. It is stored until the tab is closed,
+ * so that the user can return to it.
+ */
 export class FleetPlace {
   private constructor(private readonly base: URL) {}
 
@@ -18,7 +21,7 @@ export class FleetPlace {
     return new FleetPlace(new URL('./', document.baseURI));
   }
 
-  /** Returns the place in the fleet above the page of a node; `null` on other pages. */
+  /** Returns the position in the fleet above the page of a node, or `null` on other pages. */
   static above(): FleetPlace | null {
     return NODE_PAGE.test(new URL('./', document.baseURI).pathname)
       ? new FleetPlace(new URL('../../', document.baseURI))
@@ -30,11 +33,11 @@ export class FleetPlace {
     try {
       sessionStorage.setItem(KEY, JSON.stringify(left));
     } catch {
-      // A private window may have no storage. The link then leads to the start of the fleet.
+      // A private window may have no storage. Then the link leads to the start of the fleet.
     }
   }
 
-  /** Returns how far `address` was scrolled when it was left, and forgets it. */
+  /** Returns the stored scroll position of `address`, and removes it. */
   comeBack(address: string): number | null {
     const left = this.readLeft();
     if (left?.address !== address) {
@@ -44,13 +47,13 @@ export class FleetPlace {
     return left.scroll;
   }
 
-  /** Returns the address to return to; `null` without a fleet above. */
+  /** Returns the URL to return to, or `null` if there is no fleet. */
   async address(): Promise<string | null> {
     const left = this.readLeft();
     if (left !== null) {
       return `${this.base.href}${left.address}`;
     }
-    // The address was opened directly, or a proxy has such a path without a fleet.
+    // The URL was opened directly, or a proxy has such a path without a fleet.
     try {
       const answer = await fetch(new URL('api/v1/fleet', this.base), { method: 'HEAD' });
       return answer.ok || answer.status === 401 ? `${this.base.href}#fleet` : null;

@@ -29,12 +29,12 @@ beforeAll(async () => {
 });
 afterAll(() => vi.unstubAllGlobals());
 
-it('address follows charts until somebody leaves them', async () => {
+it('URL follows charts until the user leaves them', async () => {
   const press = (key: string): unknown =>
     host.querySelector('[tabindex]')?.dispatchEvent(new KeyboardEvent('keydown', { key }));
   press('y');
   expect(location.hash).toBe('#charts?fit=1');
-  // Browsers take few addresses in a second: the next one waits.
+  // Browsers limit the rate of URL changes, so the next one is delayed.
   press('y');
   expect(location.hash).toBe('#charts?fit=1');
   location.hash = '#';
@@ -43,7 +43,7 @@ it('address follows charts until somebody leaves them', async () => {
   expect(host.querySelector('[data-testid]')?.getAttribute('data-testid')).toBe('gpumon');
 });
 
-it('head of the page has no English word', async () => {
+it('page header has no English word', async () => {
   const data = JSON.stringify(hello({ fleet: true }));
   FakeSocket.newest?.onmessage?.(new MessageEvent('message', { data }));
   const expectActions = async (address: string, first: string): Promise<void> => {

@@ -1,4 +1,4 @@
-/** The server's page: all GPUs of the machine, their charts, or a fleet. */
+/** The server's page with all GPUs of the machine, their charts, or a fleet. */
 
 import '../view/view.css';
 import './page.css';
@@ -16,17 +16,20 @@ import { FleetPlace } from './fleet-place';
 import { SignIn } from './sign-in';
 import { Theme } from './theme';
 
-/** Prefixes of addresses, such as `#charts?gpu=0&span=5` and `#fleet?metric=memory&filter=ana`. */
+/**
+ * The prefixes of URL fragments such as `#charts?gpu=0&span=5` and
+ * `#fleet?metric=memory&filter=ana`.
+ */
 const CHARTS = '#charts';
 const FLEET = '#fleet';
 
-/** A view of the page. */
+/** The current view of the page. */
 interface Shown {
   themeChanged: () => void;
   dispose: () => void;
-  /** Called after somebody has signed in. */
+  /** Called after the user has signed in. */
   retry?: () => void;
-  /** Shows another address; returns `false` if that belongs to another view. */
+  /** Shows another URL fragment. Returns `false` if it belongs to another view. */
   show: (address: string) => boolean;
 }
 
@@ -48,12 +51,12 @@ function start(host: HTMLElement): void {
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request,
-    // The server of a fleet forwards only requests to its nodes that change nothing.
+    // The server of a fleet only forwards requests without side effects to its nodes.
     readOnly: above !== null,
     diagnose: async () =>
       (await signIn.check()) ?? (above === null ? null : await diagnoseNode(request)) ?? diagnose(),
   });
-  // The connection and the store are kept while views replace each other.
+  // This subscription keeps the connection and the store while views are replaced.
   const subscription = feed.subscribe((frame) => {
     const { hasFleet, inventory, sample } = feed.store;
     const isFleetOnly = hasFleet && inventory === null && sample === null;
@@ -94,7 +97,7 @@ function start(host: HTMLElement): void {
   follow();
 }
 
-/** Returns the address of the server's stream, below the prefix of a proxy. */
+/** Returns the URL of the server's stream, including the prefix of a proxy. */
 function streamUrl(): URL {
   const url = new URL(`api/v1/stream?encoding=${ENCODING}`, document.baseURI);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
@@ -182,7 +185,7 @@ function showFleet({ host, request, feed, actions, onRefused }: PageParts): Show
   };
 }
 
-/** The address of a view: what follows its prefix. */
+/** The part of the URL fragment after the prefix of a view. */
 class AddressOf {
   private whole = location.hash;
 
@@ -192,7 +195,7 @@ class AddressOf {
     return this.whole.slice(this.prefix.length + 1);
   }
 
-  /** Saves what is shown, unless somebody has gone elsewhere meanwhile. */
+  /** Saves the state of the view, unless the URL has changed meanwhile. */
   save(shown: string): void {
     if (location.hash === this.whole) {
       history.replaceState(null, '', shown === '' ? this.prefix : `${this.prefix}?${shown}`);
@@ -200,7 +203,7 @@ class AddressOf {
     }
   }
 
-  /** Shows another address of the view; returns `false` if it belongs to another view. */
+  /** Shows another URL fragment. Returns `false` if it belongs to another view. */
   follow(whole: string, show: (address: string) => void): boolean {
     const isOwn = whole.startsWith(this.prefix);
     if (isOwn && whole !== this.whole) {
@@ -211,7 +214,7 @@ class AddressOf {
   }
 }
 
-/** Makes the keys of the view work at once. */
+/** Focuses the view, so that its keyboard shortcuts work at once. */
 function focusView(host: HTMLElement): void {
   host.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }

@@ -60,7 +60,7 @@ it('open or old server shows no sign-in form', async () => {
   expect([dialog(), signIn.headActions()]).toEqual([null, []]);
 });
 
-it('token signs in and is not kept', async () => {
+it('token signs in and is not stored', async () => {
   const signIn = await shown({ ...BOTH, password: false });
   expect(document.activeElement).toBe(input('Token'));
   expect(document.querySelector('.page-sign-in-other')).toBeNull();
@@ -76,7 +76,7 @@ it('token signs in and is not kept', async () => {
   expect(token.value).toBe('');
 });
 
-it('error gives the reason or the wait', async () => {
+it('error shows the reason or the wait', async () => {
   await shown();
   answer(401, 'this token or password is not valid');
   await submit();

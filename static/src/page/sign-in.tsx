@@ -9,19 +9,19 @@ import type { Diagnosis } from '../model/store';
 import type { HeadAction } from '../view/head-action';
 
 const PATH = 'api/v1/session';
-/** The wait after too many attempts, if the server does not say how long it is. */
+/** The time to wait after too many attempts, if the server does not send one. */
 const WAIT_S = 60;
 
-/** Whether somebody has signed in on this page, since scripts cannot read the cookie. */
+/** Whether a user has signed in on this page. The cookie itself is not readable by scripts. */
 const SIGNED_IN = new Stored('gpumon-signed-in');
 
-/** The methods by which somebody can sign in. */
+/** The available methods to sign in. */
 interface Methods {
   token: boolean;
   password: boolean;
 }
 
-/** Asks for a token or a password if the server requires one. A cookie then keeps the session. */
+/** Asks for a token or a password if the server requires it. A cookie then keeps the session. */
 export class SignIn {
   private readonly host = document.createElement('div');
 
@@ -30,7 +30,7 @@ export class SignIn {
     private readonly onSignedIn: () => void,
   ) {}
 
-  /** Returns the action that ends the session, if there is one. */
+  /** Returns the action to sign out, if a user has signed in. */
   headActions(): HeadAction[] {
     const end = async (): Promise<void> => {
       await this.request(PATH, { method: 'DELETE', headers: OWN_HEADERS }).catch(() => null);
@@ -48,7 +48,10 @@ export class SignIn {
         ];
   }
 
-  /** Shows the form if the server requires it, and then returns the reason. */
+  /**
+   * Shows the form if the server requires signing in. Returns the reason, or `null` if it is not
+   * required.
+   */
   async check(): Promise<Diagnosis | null> {
     const response = await this.request(PATH);
     if (response.status !== 401) {
@@ -97,7 +100,7 @@ function Form({
   useLayoutEffect(() => {
     const opened = dialog.current;
     opened?.showModal();
-    // This returns the focus to the view.
+    // Closing the dialog returns the focus to the view.
     return () => opened?.close();
   }, []);
   useLayoutEffect(() => (user.current ?? secret.current)?.focus(), [byToken]);
@@ -140,7 +143,7 @@ function Form({
       class="page-sign-in"
       aria-labelledby="page-sign-in-title"
       data-testid="gpumon-sign-in"
-      // There is nothing behind the dialog.
+      // The page behind the dialog is empty, so the dialog must stay open.
       onCancel={(event) => event.preventDefault()}
     >
       <form
@@ -199,7 +202,7 @@ function Form({
   );
 }
 
-/** Returns why the server refuses what was entered. */
+/** Returns why the server rejected the input. */
 async function messageOf(response: Response, byToken: boolean): Promise<string> {
   if (response.status !== 401) {
     return plainText((await response.text()).trim()) || `HTTP ${response.status}`;
@@ -209,7 +212,7 @@ async function messageOf(response: Response, byToken: boolean): Promise<string> 
     : trans.__('User or password is wrong.');
 }
 
-/** Passes the seconds left to `show`, now and each second until the end. */
+/** Calls `show` with the remaining seconds, now and every second until the end. */
 function countDown(end_ms: number, show: (left_s: number) => void): void {
   const left_ms = end_ms - Date.now();
   show(Math.max(0, Math.ceil(left_ms / 1000)));

@@ -4,9 +4,15 @@ import type { HeadAction } from '../view/head-action';
 
 const STORED = new Stored('gpumon-theme');
 
-/** The theme of the page, light or dark: the system's, until somebody selects the other one. */
+/**
+ * The theme of the page, light or dark. It is the system's theme until the user selects the other
+ * one.
+ */
 export class Theme {
-  /** The state of the last event. Chromium reports no change that was read before. */
+  /**
+   * The system's theme at the last event. It must not be read in between, because Chromium does not
+   * report a change that was already read.
+   */
   private isSystemDark: boolean;
 
   constructor(private readonly onChange: () => void) {
@@ -17,7 +23,7 @@ export class Theme {
       this.isSystemDark = matches;
       apply();
     });
-    // Paper is white.
+    // The page is printed in the light theme, because paper is white.
     window.addEventListener('beforeprint', () => this.show(false));
     window.addEventListener('afterprint', apply);
     apply();
@@ -30,7 +36,7 @@ export class Theme {
       label: this.isDark ? trans.__('Switch to light theme') : trans.__('Switch to dark theme'),
       onClick: () => {
         const isDark = !this.isDark;
-        // With the system's theme selected again, the page follows the system.
+        // If the system's theme is selected again, the page follows the system.
         STORED.set(isDark === this.isSystemDark ? null : nameOf(isDark));
         this.show(isDark);
       },

@@ -1,4 +1,4 @@
-/** What changes slowly, for tests: a healthy H200 with eighteen NVLinks to switches. */
+/** Slow readings for tests: a healthy H200 with eighteen NVLinks to switches. */
 
 import type { GpuDetails, NvLink } from '../wire';
 import { GIB, NOW } from './frames';

@@ -1,4 +1,4 @@
-/** What jsdom lacks of modal dialogs, and of scrolling. */
+/** Replacements for the methods of modal dialogs and of scrolling that jsdom lacks. */
 Object.assign(HTMLDialogElement.prototype, {
   showModal(this: HTMLDialogElement) {
     this.open = true;

@@ -1,10 +1,10 @@
 /**
- * What each file of tests starts with: fresh modules, an empty page, and time for a busy machine.
+ * The setup of each test file: fresh modules, an empty page, and long timeouts for a busy machine.
  */
 
 import { vi } from 'vitest';
 
-// One process runs all files: with one for each, they take four times as long.
+// One process runs all files, because one process per file takes four times as long.
 vi.resetModules();
 if (typeof document !== 'undefined') {
   document.head.replaceChildren();
@@ -16,6 +16,6 @@ if (typeof document !== 'undefined') {
 
 const LONGEST_MS = 60_000;
 
-// The default is one second.
+// The default timeout of `vi.waitFor` is one second.
 const waitFor = vi.waitFor.bind(vi);
 vi.waitFor = (condition, options = LONGEST_MS) => waitFor(condition, options);

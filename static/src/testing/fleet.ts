@@ -1,5 +1,6 @@
 /**
- * A made-up fleet, the same on every machine: thousands of GPUs with their owners, faults and past.
+ * A generated fleet that is the same on every machine: thousands of GPUs with owners, faults and
+ * history.
  */
 
 import { NO_SUMS } from '../model/fleet/columns';
@@ -32,11 +33,11 @@ export interface MadeFleet {
   gpus: number;
   at_ms: number;
   byNode?: boolean;
-  /** Instead of names that are numbered. */
+  /** Returns the name of a node. By default, nodes are numbered. */
   nameOf?: (node: number) => string;
 }
 
-/** Numbers that look random, the same in every run. */
+/** Returns a generator of pseudorandom numbers from 0 to 1 that are the same in every run. */
 export function sequence(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -47,7 +48,7 @@ export function sequence(seed: number): () => number {
   };
 }
 
-/** What runs on a node: all of its GPUs belong to a job, or each to somebody else. */
+/** Returns a fleet. On each node, either one job uses all GPUs, or each GPU has another owner. */
 export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFleet): Fleet {
   const random = sequence(nodes * 31 + gpus);
   const all = new Columns();
@@ -67,7 +68,7 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
       unopenable[node] = 'the node does not answer';
     }
     const model = node % 10 < 5 ? 0 : node % 10 < 8 ? 1 : 2;
-    // A job of several nodes, of one, or what each user started.
+    // The GPUs of a node belong to one job, or each has its own owner.
     const kind = random();
     const owner = kind < 0.55 ? all.slurmJob(Math.floor(node / 4)) : null;
     for (let index = 0; index < (byNode ? 1 : gpus); index += 1) {
@@ -109,7 +110,7 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
   });
 }
 
-/** The same fleet with the ranks and sums that a server sends, after a test has changed it. */
+/** Returns the fleet with the ranks and sums that a server sends, after a test has changed it. */
 export function withSums(fleet: Fleet): Fleet {
   const worst = new Map<number, number>();
   for (const { gpu, severity } of fleet.conditions) {
@@ -139,7 +140,10 @@ export function withSums(fleet: Fleet): Fleet {
 type Sum = Record<string, number | null>;
 const STATES: readonly GpuState[] = ['busy', 'idle', 'free', 'lost', 'unknown'];
 
-/** Sums of these rows and of the unlisted GPUs of these nodes, by their keys in `FleetSums`. */
+/**
+ * Returns the sums of these rows and of the unlisted GPUs of these nodes, by their keys in
+ * `FleetSums`.
+ */
 function sumOf({ gpus, nodes, resolution }: Fleet, rows: number[], of: number[]): Sum {
   const hidden = of.filter((node) => gpus.unlisted.includes(node));
   const many = (row: number): number =>
@@ -195,7 +199,7 @@ interface MadeGpu {
   load: number;
   owner: number | null;
   random: () => number;
-  /** Of how many GPUs it is the sum. */
+  /** The number of summed GPUs. */
   many: number;
 }
 
@@ -268,7 +272,7 @@ class Columns {
     }
   }
 
-  /** Of the GPU that was added last. */
+  /** Adds a condition to the GPU that was added last. */
   condition(kind: string, severity = kind === 'row_remap' ? 2 : 3): void {
     this.conditions.push({ gpu: this.node.length - 1, kind, severity });
   }
@@ -431,7 +435,7 @@ export function eventsOf(fleet: Fleet, range_s: number): FleetEvents {
   };
 }
 
-/** Days with more load than nights. */
+/** Returns a history with more load on days than at nights. */
 export function historyOf(fleet: Fleet, range_s: number, node: string | null): FleetHistory {
   const random = sequence(range_s + (node?.length ?? 0));
   const step_ms = Math.max(60, range_s / 240) * 1000;
@@ -473,7 +477,7 @@ export function historyOf(fleet: Fleet, range_s: number, node: string | null): F
   };
 }
 
-/** The answer to a question at a path, as a server would give it; `null` where there is none. */
+/** Returns a server's answer to a request, or `null` if the path is unknown. */
 export function fleetAnswer(fleet: Fleet, url: URL): unknown {
   const range_s = Number(url.searchParams.get('range_s') ?? 86_400);
   const node = url.searchParams.get('node');

@@ -1,7 +1,4 @@
-/**
- * Frames for tests: a machine with H200s, on which everything is readable unless a test says
- * otherwise.
- */
+/** Frames for tests of a machine with H200s, whose readings are all available by default. */
 
 import type {
   Activity,
@@ -22,7 +19,7 @@ export const GIB = 1024 ** 3;
 /** The server's time in tests. */
 export const NOW = Date.UTC(2026, 10, 20, 10, 42, 7);
 
-/** `vendors` are those of the first GPUs. */
+/** Returns an inventory. `vendors` are the vendors of the first GPUs. */
 export function inventory(count: number, ...vendors: Vendor[]): Inventory {
   return {
     at_ms: NOW,
@@ -117,7 +114,7 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
   };
 }
 
-/** A GPU with 120 GiB of unified memory. The rest of the system uses 20 GiB. */
+/** Returns a GPU with 120 GiB of unified memory. The rest of the system uses 20 GiB. */
 export function makeUnifiedGpu(
   index: number,
   used_gib: number,
@@ -152,7 +149,7 @@ function activity(): Activity {
   };
 }
 
-/** One of a GPU's MIG devices: the `instance`th of seven. */
+/** Returns one of a GPU's seven MIG devices. */
 export function migDevice(instance: number): MigSample {
   return {
     uuid: `MIG-${instance}`,
@@ -163,7 +160,7 @@ export function migDevice(instance: number): MigSample {
   };
 }
 
-/** Clocks are reduced: by the power limit, as is ordinary, or by heat. */
+/** Returns the condition of reduced clocks: by the power limit, which is ordinary, or by heat. */
 export function throttled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
   const hot = severity !== 'notice';
   return {

@@ -36,7 +36,7 @@ export const STORED: StoredCost = {
   run: null,
 };
 
-/** The cost of a cell there. */
+/** The cost of a cell. */
 export const COST: CellCost = {
   started_ms: NOW,
   ended_ms: NOW + 5000,
@@ -60,12 +60,12 @@ const PROCESSES: Process[] = [
   }),
   process(13, { owner: { parents: [], slurm: { job_id: '7' } }, mps: true }),
 ];
-/** A server's own sentences, which are English. */
+/** A sentence of the server, which is always in English. */
 const SERVER_TEXT = 'A sentence of the server.';
 const SINCE = { since_ms: NOW - 60_000, text: SERVER_TEXT };
 type Conditions = { [K in Condition['condition']]: Extract<Condition, { condition: K }> };
 
-/** One of each kind. */
+/** One condition of each kind. */
 export const CONDITIONS: Conditions = {
   throttled: {
     condition: 'throttled',
@@ -177,7 +177,7 @@ export const CONDITIONS: Conditions = {
   },
 };
 const WHO = { pid: 4711, name: 'python3', started_ms: NOW };
-/** One of each kind that a list shows. */
+/** One event of each kind that a list shows. */
 const EVENTS = [
   ...(['gpu_lost', 'gpu_hung', 'gpu_added', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map(
     (what) => ({
@@ -205,7 +205,7 @@ const EVENTS = [
     ({ ...event, at_ms: NOW - i, gpu: i === 0 ? null : { index: 1, uuid: null } }) as Event,
 );
 
-/** One GPU for each state. */
+/** Returns one GPU for each state. */
 export function gpus(): GpuSample[] {
   const { memory, power } = gpu(0);
   return [
@@ -249,7 +249,7 @@ export function gpus(): GpuSample[] {
   ];
 }
 
-/** The first frame of it. */
+/** Returns the first frame of a connection to this server. */
 export function fullHello(): ServerFrame {
   const known = inventory(8, ...Array<Vendor>(7).fill('nvidia'), 'amd');
   known.platform.source = 'simulated';

@@ -1,8 +1,10 @@
-/** What a server remembers, for tests: the power of a GPU, sampled or as means of some time. */
+/** History answers for tests: the power of a GPU, sampled or as means. */
 
 import type { HistorySpan } from '../wire';
 
-/** Watts by GPU at each time; `null` where there was nothing. */
+/**
+ * Returns a span with the power of a GPU at each time in watts; `null` stands for a missing value.
+ */
 export function historySpan(
   changes: Partial<HistorySpan>,
   watts: readonly (number | null)[],

@@ -1,4 +1,4 @@
-/** An answer of the server about the cost of a kernel, for tests. */
+/** The server's answers about the cost of a kernel, for tests. */
 
 import type { Cost, GpuCost, KernelCost } from '../wire';
 import { GIB, NOW } from './frames';

@@ -1,8 +1,8 @@
-/** A screen on which everything is, where jsdom has none. */
+/** A screen that shows all elements, because jsdom has no layout. */
 
 import { vi } from 'vitest';
 
-/** Until `vi.unstubAllGlobals`. */
+/** Makes all elements visible until `vi.unstubAllGlobals`. */
 export function allOnScreen(): void {
   vi.stubGlobal('ResizeObserver', Observer);
   vi.stubGlobal('IntersectionObserver', Observer);

@@ -1,25 +1,27 @@
 /**
- * A language that nobody speaks: English with an accent on each letter, so that a text shows that
- * was untranslated.
+ * A pseudo-language for tests: English with an accent on each letter, so that untranslated texts
+ * can be found.
  */
 
 import type { Translator } from '../lib/translation';
 
 const ACCENT = '\u0301';
-/** Units, names that are the same in every language, and months, whose names are the browser's. */
+/**
+ * Units, names that are the same in every language, and months, whose names come from the browser.
+ */
 const SAME =
   '[GMkTP]i?B(?:/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|XGMI|' +
   'MIG|MPS|ECC|UUID|VBIOS|CUDA|' +
   'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
-/** Everything that is no word. A text with a digit is none. */
+/** Parts of a text that are not words. A word with a digit is one of them. */
 const NAMES = new RegExp(String.raw`[\w.:-]*\d[\w.:-]*|\b(?:${SAME})\b`, 'g');
 
-/** The text in that language; what it has for values stays. */
+/** Translates a text into the pseudo-language. Placeholders for values are kept. */
 export function pseudoLocalized(text: string): string {
   return text.replace(/%\d+|[a-z]/gi, (part) => (part.length > 1 ? part : part + ACCENT));
 }
 
-/** A translator into that language. */
+/** Returns a translator into the pseudo-language. */
 export function pseudoTranslator({ __: one, _n: many }: Translator): Translator {
   return {
     __: (text, ...args) => one(pseudoLocalized(text), ...args),
@@ -29,8 +31,8 @@ export function pseudoTranslator({ __: one, _n: many }: Translator): Translator 
 }
 
 /**
- * All that somebody can read or hear of `root`, also what is hidden just now. It runs in a browser,
- * too.
+ * Returns all texts of `root` that users can read or hear, including hidden ones. It also runs in a
+ * browser.
  */
 export function textsOf(root: Element): string[] {
   const texts: string[] = [];
@@ -45,7 +47,10 @@ export function textsOf(root: Element): string[] {
   return texts.filter((text) => text.trim() !== '');
 }
 
-/** Those of `texts` that are not in that language, nor `data`, which is the same in all. */
+/**
+ * Returns the texts that are not in the pseudo-language. Occurrences of `data`, which is the same
+ * in all languages, are ignored.
+ */
 export function untranslated(texts: readonly string[], data: readonly string[]): string[] {
   const longestFirst = [...data].sort((a, b) => b.length - a.length);
   return texts.filter((text) => {

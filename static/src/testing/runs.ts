@@ -1,11 +1,11 @@
-/** A workload's run, and a server that has it, for tests. */
+/** A run of a workload, and a server with this run, for tests. */
 
 import { vi, type Mock } from 'vitest';
 
 import type { Catalogue, RunItem, RunResult, RunState } from '../wire';
 import { NOW } from './frames';
 
-/** A run of two steps, in the middle of its first. */
+/** Returns a run of two steps that is in the middle of its first step. */
 export function runState(changes: Partial<RunState> = {}): RunState {
   return {
     run: 'r1',
@@ -95,7 +95,7 @@ export const CATALOGUE: Catalogue = {
   refusal: null,
 };
 
-/** One of each that a run can say. */
+/** One item of each kind. */
 export const ITEMS: readonly RunItem[] = [
   { item: 'result', ...runResult() },
   { item: 'result', ...runResult({ verified: false, wrong: 3, share: { absent: 'unknown' } }) },
@@ -103,7 +103,9 @@ export const ITEMS: readonly RunItem[] = [
   { item: 'failed', id: 'copy', error: 'too large' },
 ];
 
-/** What a server answers to each path; what is not there fails as a refusal does. */
+/**
+ * Returns a request function that answers known paths. Other paths fail like a rejected request.
+ */
 export function serverWith(
   answers: Record<string, unknown>,
 ): Mock<(path: string, init?: RequestInit) => Promise<Response>> {

@@ -1,4 +1,4 @@
-/** Alerts: as a list, and announced to screen readers. */
+/** A list of alerts, and their announcements for screen readers. */
 
 import type { ComponentChild } from 'preact';
 
@@ -10,7 +10,7 @@ import type { ConnectionState, Status } from '../model/status';
 import type { Diagnosis } from '../model/store';
 import { SeverityIcon, severityLabel } from './severity-icon';
 
-/** One line for each alert, the worst first. */
+/** Shows one line for each alert, the most severe first. */
 export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentChild {
   return (
     <ul class="gpumon-alerts">
@@ -28,7 +28,7 @@ export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentCh
   );
 }
 
-/** A countdown would be announced every second, so the state alone is. */
+/** The texts without the countdown, which would be announced every second. */
 const STATES = table((): Record<ConnectionState, string> => ({
   connecting: trans.__('gpumon: connecting'),
   live: trans.__('gpumon: live'),
@@ -41,7 +41,7 @@ const STATES = table((): Record<ConnectionState, string> => ({
   'collector-paused': trans.__('gpumon: collector paused'),
 }));
 
-/** Puts changes of state into words. Values change every second, and are not announced. */
+/** Creates texts for changes of state. Values change every second, so they are not announced. */
 export class Announcer {
   private text = '';
   private state = '';
@@ -49,7 +49,10 @@ export class Announcer {
   /** The keys of announced alerts by GPU; `null` stands for the machine. */
   private readonly announced = new Map<number | null, Set<string>>();
 
-  /** Returns the newest announcement; `alerts` are by GPU, those of the machine by `null`. */
+  /**
+   * Returns the newest announcement. `alerts` are by GPU; the alerts of the machine have the key
+   * `null`.
+   */
   update(
     status: Status,
     notice: Diagnosis | null,
@@ -83,7 +86,10 @@ export class Announcer {
     return this.text;
   }
 
-  /** Returns new warnings and critical alerts as text, without the health and the forecast. */
+  /**
+   * Returns new warnings and critical alerts as text. The health and the forecast are announced
+   * separately.
+   */
   private newAlerts(
     gpu: number | null,
     alerts: readonly Alert[],

@@ -16,7 +16,7 @@ beforeEach(() => {
   line = new CellLine();
 });
 
-/** What can be seen of it. */
+/** Returns the visible text of the line. */
 function shown(): string {
   const copy = line.element.cloneNode(true) as HTMLElement;
   copy.querySelectorAll('[hidden]').forEach((element) => element.remove());

@@ -7,8 +7,8 @@ import type { StoredCost } from '../wire';
 const PARTS: readonly CellPart['id'][] = ['elapsed', 'gpu', 'peak', 'energy'];
 
 /**
- * The line below a notebook's cell: what its run used of the GPUs, or what the notebook has stored
- * of a run. Notebooks load it before they load Preact.
+ * The line below a notebook's cell: the GPU cost of its run, or the cost that the notebook has
+ * stored. It does not use Preact, because notebooks load it before they load Preact.
  */
 export class CellLine {
   readonly element = h('div', { class: 'gpumon-cell-line', 'data-testid': 'gpumon-cell' });

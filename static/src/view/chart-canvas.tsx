@@ -6,20 +6,25 @@ import type { ChartContent } from '../chart/content';
 import { useView } from './component-view';
 
 export interface ChartCanvasProps {
-  /** The content of the chart; `null` keeps the drawn content, such as off the screen. */
+  /**
+   * The content of the chart; `null` keeps the drawn content, for example while the chart is off
+   * the screen.
+   */
   content: ChartContent | null;
   class?: string;
   /** Whether the view's cursor follows the pointer. */
   isTracked?: boolean;
-  /** Called once, with the element and its chart, for those who copy it or follow the pointer. */
+  /**
+   * Called once with the element and its chart, for parents that copy the chart or add gestures.
+   */
   onMount?: (host: HTMLElement, chart: Chart) => void;
   /** Elements that are placed over the chart. */
   children?: ComponentChildren;
 }
 
 /**
- * A chart on a canvas that follows the pointer with the view's cursor. It is drawn when all
- * elements of the view are written, because fonts make the browser compute styles.
+ * A chart on a canvas that follows the pointer with the view's cursor. It is drawn after all
+ * elements of the view have been updated, because fonts make the browser compute styles.
  */
 export function ChartCanvas({
   content,

@@ -36,7 +36,7 @@ it('chip is hidden without GPU or sample', () => {
   }
 });
 
-it('click on chip is reported', () => {
+it('click on chip calls the listener', () => {
   const click = vi.fn();
   new Chip(click).element.click();
   expect(click).toHaveBeenCalledOnce();

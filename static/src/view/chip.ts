@@ -6,8 +6,8 @@ import { shareOf } from '../model/kernel-share';
 import type { Sample } from '../wire';
 
 /**
- * The GPU use of a notebook in a few letters, for a toolbar or a status bar. Notebooks load it
- * before they load Preact.
+ * The GPU use of a notebook in a compact form, for a toolbar or the status bar. It does not use
+ * Preact, because notebooks load it before they load Preact.
  */
 export class Chip {
   readonly element = h('button', {
@@ -21,7 +21,9 @@ export class Chip {
     this.element.addEventListener('click', onClick);
   }
 
-  /** Shows the use of a kernel. Without a kernel, or one without a GPU, the chip is hidden. */
+  /**
+   * Shows the use of a kernel. The chip is hidden if there is no kernel or the kernel uses no GPU.
+   */
   update(sample: Sample | null, kernelId: string | null): void {
     const share = sample === null || kernelId === null ? null : shareOf(sample, kernelId);
     setShown(this.element, share !== null && share.gpus.length > 0);

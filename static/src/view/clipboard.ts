@@ -1,11 +1,12 @@
 /**
- * Hands something to the clipboard, or to a file where a page may not use it, as over plain HTTP.
+ * Copying to the clipboard, or saving to a file if the page may not use the clipboard, for example
+ * over plain HTTP.
  */
 
 import { download } from '../lib/download';
 import { trans } from '../lib/translation';
 
-/** Says what has become of it; `type` is that of the file. */
+/** Copies a text. Returns a message about the result. `type` is the media type of the file. */
 export async function copyText(text: string, file: string, type: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);

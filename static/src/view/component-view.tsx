@@ -10,17 +10,17 @@ import { readPalette, type Palette } from './palette';
 
 /** The parts of a view that its components use. */
 export interface ViewParts {
-  /** Requests that the view is rendered with the next animation frame. */
+  /** Requests that the view is rendered in the next animation frame. */
   invalidate: () => void;
   cursor: Cursor;
   screen: ScreenObserver;
-  /** Whether everything is rendered, also what is off the screen: for printing. */
+  /** Whether everything is rendered, including elements off the screen, for printing. */
   isWhole: boolean;
 }
 
 const Parts = createContext<ViewParts | null>(null);
 
-/** Returns the parts of the view around a component. */
+/** Returns the parts of the view that contains the component. */
 export function useView(): ViewParts {
   const parts = useContext(Parts);
   if (parts === null) {
@@ -30,17 +30,20 @@ export function useView(): ViewParts {
 }
 
 /**
- * A view that renders its components into one element. `mountView` renders the views of a page in
- * the same animation frame, so that all of them show the same sample.
+ * A view that renders its components into one element. `mountView` renders all views of a page in
+ * the same animation frame, so that they show the same sample.
  *
  * State that components share is in the model or in the view, which is then rendered as a whole.
  * State of one component is in its hooks.
  */
 export abstract class ComponentView implements View {
-  /** In pixels; 0 until the element is laid out. */
+  /** The width in pixels; 0 until the element has a layout. */
   protected width_px = 0;
   protected readonly cursor: Cursor;
-  /** Stays the same object until `isWhole` changes: another one renders all its users. */
+  /**
+   * The parts. The object only changes with `isWhole`, because a new object renders all of its
+   * users.
+   */
   private parts: ViewParts;
   private palette: Palette | null = null;
   private readonly screen: ScreenObserver;
@@ -55,7 +58,7 @@ export abstract class ComponentView implements View {
     this.screen = new ScreenObserver(screenMargin);
     this.parts = { invalidate, cursor: this.cursor, screen: this.screen, isWhole: false };
     this.stopWidth = observeWidth(element, (width_px) => {
-      // A hidden tab has no width; it keeps its layout.
+      // A hidden tab has no width, but it keeps its layout.
       if (width_px > 0) {
         this.width_px = width_px;
         invalidate();
@@ -91,7 +94,9 @@ export abstract class ComponentView implements View {
 
   protected abstract renderContent(): ComponentChild;
 
-  /** The style sheet has light and dark colors, which are selected by the color behind the view. */
+  /**
+   * Returns the colors of the style sheet, light or dark depending on the background of the view.
+   */
   protected currentPalette(): Palette {
     if (this.palette === null) {
       setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
@@ -100,7 +105,7 @@ export abstract class ComponentView implements View {
     return this.palette;
   }
 
-  /** Sets attributes of the view's own element; `null` removes one. */
+  /** Sets attributes of the view's root element; `null` removes an attribute. */
   protected setAttributes(attributes: Record<string, string | null>): void {
     for (const [name, value] of Object.entries(attributes)) {
       setAttribute(this.element, name, value);

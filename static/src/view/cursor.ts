@@ -1,21 +1,24 @@
 import type { Chart } from '../chart/chart';
 
-/** Converts points of the screen to times: a chart. */
+/** A chart, which converts positions on the screen to times. */
 type TimeAxis = Pick<Chart, 'timeAt'>;
 
-/** The time that the pointer is at, the same in every chart; `null` means now. */
+/** The time under the pointer, which is the same in every chart; `null` means now. */
 export class Cursor {
   private at: number | null = null;
   private place: { clientX: number; chart: TimeAxis } | null = null;
 
   constructor(private readonly changed: () => void) {}
 
-  /** Milliseconds since the Unix epoch. */
+  /** The time in milliseconds since the Unix epoch. */
   get at_ms(): number | null {
     return this.at;
   }
 
-  /** Follows the pointer over a chart. Returns a function that ends this when the chart ends. */
+  /**
+   * Follows the pointer over a chart. Returns a function that must be called when the chart is
+   * removed.
+   */
   track(host: HTMLElement, chart: TimeAxis): () => void {
     host.addEventListener('pointermove', ({ clientX }) => {
       this.place = { clientX, chart };
@@ -27,14 +30,14 @@ export class Cursor {
     };
     host.addEventListener('pointerleave', leave);
     return () => {
-      // An element that is removed gets no `pointerleave`.
+      // A removed element receives no `pointerleave` event.
       if (this.place?.chart === chart) {
         leave();
       }
     };
   }
 
-  /** The chart under the pointer shows another time now. */
+  /** Updates the time after the chart under the pointer has moved. */
   follow(): void {
     if (this.place !== null) {
       this.set(this.place.chart.timeAt(this.place.clientX));

@@ -1,4 +1,7 @@
-/** The further readings of a GPU under its charts: important ones, and all in groups on demand. */
+/**
+ * The further readings of a GPU below its charts: the most useful ones, and all in groups on
+ * demand.
+ */
 
 import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
@@ -96,7 +99,7 @@ function Detail({
   );
 }
 
-/** The MIG devices or partitions of a GPU: their memory and activity. */
+/** The memory and activity of a GPU's MIG devices or partitions. */
 function MigList({ gpu, freshness }: DetailsProps): ComponentChild {
   const devices = migRows(gpu);
   const { partitions } = wordsOf(gpu);

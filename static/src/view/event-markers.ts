@@ -1,4 +1,4 @@
-/** Events of each GPU as markers on its charts, and people's marks on all charts. */
+/** The events of each GPU as markers on its charts, and users' marks on all charts. */
 
 import type { EventMarker } from '../chart/content';
 import { markedEvents, marksOf } from '../model/event';

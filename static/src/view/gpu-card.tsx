@@ -1,4 +1,7 @@
-/** One GPU: four numbers and their lines, and details on demand. Among many GPUs it is a row. */
+/**
+ * The card of a GPU: four numbers with their lines, and details on demand. If there are many GPUs,
+ * it is a row.
+ */
 
 import type { ComponentChild, ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
@@ -37,10 +40,10 @@ import { colorOf, makePaint, type Palette } from './palette';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
 import { PastValue, ReadingValue, type Freshness } from './value';
-/** The least shares of a bar in which a name has room: of a wide bar, and of a short one. */
+/** The minimum shares of a wide and a short memory bar for a name. */
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
-/** The metrics of an overview by the names of their places in a row. */
+/** The columns of a row by overview metric. */
 const PLACES: Readonly<Record<string, SortKey>> = {
   'utilization.gpu_percent': 'use',
   'memory.used_bytes': 'mem',
@@ -55,11 +58,11 @@ export interface CardContext {
   window: TimeWindow;
   palette: Palette;
   markers: Markers;
-  /** Shaded spans of time by GPU. */
+  /** Highlighted spans by GPU. */
   bands: ReadonlyMap<number, readonly Band[]>;
-  /** The layout of closed cards among many GPUs; `null` for a few GPUs. */
+  /** The layout of closed cards as rows; `null` if there are few GPUs. */
   layout: RowLayout | null;
-  /** The key of the highlighted holder. */
+  /** The ID of the highlighted holder. */
   highlighted: string | null;
   /** Opens the charts of a GPU. */
   onOpenGpu: ((index: number) => void) | undefined;
@@ -71,7 +74,7 @@ export interface GpuCardProps {
   alerts: readonly Alert[];
   context: CardContext;
   isOpen: boolean;
-  /** The element id of the numbers. */
+  /** The ID of the element with the numbers. */
   id: string;
   onToggle: () => void;
 }
@@ -99,7 +102,10 @@ export function GpuCard(props: GpuCardProps): ComponentChild {
     () => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
     index,
   );
-  /** Left and right move the cursor, up and down the focus; Escape returns to now. */
+  /**
+   * Left and right keys move the cursor, up and down keys move the focus, and Escape returns to
+   * now.
+   */
   const onKeyDown = (event: KeyboardEvent): void => {
     const element = card.current;
     if (element === null || event.target !== element) {
@@ -195,7 +201,8 @@ function CardContent(props: CardContentProps): ComponentChild {
           aria-expanded={isOpen}
           aria-label={toggleTitle}
           title={toggleTitle}
-          // Rows are reached one by one; Enter opens them.
+          // Rows are focused themselves, and Enter opens them, so the button need not be reachable
+          // by keyboard.
           tabIndex={layout === null ? undefined : -1}
           onClick={onToggle}
         />
@@ -238,7 +245,7 @@ function CardContent(props: CardContentProps): ComponentChild {
   );
 }
 
-/** One number of a GPU: its name, its value, and its line. */
+/** A metric of a GPU: its name, value and line. */
 function MetricCell({
   metric,
   gpu,
@@ -250,7 +257,7 @@ function MetricCell({
   children,
 }: CardContentProps & { metric: Metric; children: ComponentChildren }): ComponentChild {
   const { at_ms } = useView().cursor;
-  /** The last known limit, so that the axis stays while it cannot be read. */
+  /** The last known limit, so that the axis does not change while the limit cannot be read. */
   const knownLimit = useRef<ReturnType<typeof limitLineOf>>(null);
   knownLimit.current = limitLineOf(metric, gpu) ?? knownLimit.current;
   const limitLine = knownLimit.current;
@@ -262,7 +269,7 @@ function MetricCell({
 
   const limit = limitOf(metric, now);
   const isShort = layout !== null && id === 'memory.used_bytes';
-  // A row shows the limit of its memory, and has no room for other limits.
+  // A row only has room for the memory limit.
   const written = (value: number | null): Formatted =>
     isShort
       ? memoryShare(value ?? 0, limit)
@@ -278,7 +285,7 @@ function MetricCell({
     nearLimit:
       limitLine !== null &&
       isNearLimit(metric, limitLine.value, shown, at_ms === null ? now : null),
-    // In a row, a bar behind the number.
+    // In a row, a bar behind the number shows the value.
     style: unit.bounded ? { backgroundSize: `${Number.isNaN(shown) ? 0 : shown}% 100%` } : {},
   };
 
@@ -315,7 +322,7 @@ function MetricCell({
   );
 }
 
-/** A GPU's memory as a bar, divided by holders. */
+/** A bar of a GPU's memory, divided by holder. */
 function MemoryBar({
   gpu: { now },
   rows,

@@ -7,7 +7,7 @@ import { allOnScreen } from '../testing/on-screen';
 import type { GpuSample } from '../wire';
 import { Overview } from './overview';
 
-/** Of a row with one holder; a card that is open has about 100. */
+/** The number of elements of a row with one holder. An open card has about 100. */
 const NODES_OF_A_ROW = 52;
 
 let store: Store;
@@ -35,7 +35,7 @@ function openPanel(): void {
   document.body.append(overview.element);
 }
 
-/** Lays out the view at a width, all of it on the screen. */
+/** Lays out the view at this width, completely on the screen. */
 function layOut(width_px: number): void {
   allOnScreen();
   vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(width_px);
@@ -63,7 +63,7 @@ function indices(): number[] {
   return [...items].map(({ dataset }) => Number(dataset.gpuIndex));
 }
 
-/** How often a drawing asks for the conditions of the first of so many GPUs. */
+/** Returns how often a frame reads the conditions of the first of `count` GPUs. */
 function conditionsRead(count: number): number {
   many(count);
   const [first] = store.sample?.gpus ?? [];
@@ -79,7 +79,7 @@ function type(text: string): void {
   field.dispatchEvent(new Event('input'));
 }
 
-/** Clicks, and renders the state of components that has changed. */
+/** Clicks an element, and renders the changed state of components. */
 function click(element: HTMLElement): void {
   element.click();
   overview.render();
@@ -94,8 +94,8 @@ function sortBy(place: string): void {
   click(find(`[data-place="${place}"] button`));
 }
 
-describe('GPUs', () => {
-  it('are cards up to five, and rows from six on', () => {
+describe('GPU list', () => {
+  it('six or more GPUs are rows', () => {
     many(5);
     expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(0);
     expect(overview.element.querySelector('.gpumon-filter')).toBeNull();
@@ -104,7 +104,7 @@ describe('GPUs', () => {
     expect(find('.gpumon-filter').role).toBe('search');
   });
 
-  it('have a row that says units, and is opened to the card and closed again by click or Enter', async () => {
+  it('row has units and opens as card', async () => {
     many(8);
     const item = find('[data-gpu-index="3"]');
     const readings = [...item.querySelectorAll('.gpumon-value')].map(
@@ -131,7 +131,7 @@ describe('GPUs', () => {
     expect(item.dataset.open).toBe('true');
   });
 
-  it('are reached by the arrow keys, one after the other', () => {
+  it('arrow keys move between GPUs', () => {
     many(8);
     find('[data-gpu-index="3"]').focus();
     press(document.activeElement, 'ArrowDown');
@@ -141,13 +141,13 @@ describe('GPUs', () => {
     expect(document.activeElement).toBe(find('[data-gpu-index="2"]'));
   });
 
-  it('in great number cost few nodes each', () => {
+  it('many GPUs need few elements each', () => {
     const nodes = (): number => find('.gpumon-gpus').querySelectorAll('*').length;
     many(64, () => ({ processes: [process(7)] }));
     expect(nodes()).toBeLessThanOrEqual(64 * NODES_OF_A_ROW);
   });
 
-  it('draw one line in a row, and none where rows stand in columns, which have no room', () => {
+  it('rows have a line unless in columns', () => {
     layOut(1400);
     const lines = (count: number): number => {
       overview.dispose();
@@ -159,7 +159,7 @@ describe('GPUs', () => {
     expect([lines(8), lines(64)]).toEqual([8, 0]);
   });
 
-  it('have heads above each column that has rows', () => {
+  it('each column with rows has headers', () => {
     layOut(4100);
     const heads = (count: number): number => {
       overview.dispose();
@@ -172,7 +172,7 @@ describe('GPUs', () => {
     expect(find('.gpumon-row-heads').children).toHaveLength(3);
   });
 
-  it('stand still when a condition comes or goes', () => {
+  it('condition does not move rows', () => {
     many(8);
     const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
       (one) => !one.closest('[hidden]'),
@@ -187,7 +187,7 @@ describe('GPUs', () => {
     );
   });
 
-  it('are sorted by state, which is kept', () => {
+  it('order by state is stored', () => {
     many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
     expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     sortBy('state');
@@ -201,7 +201,7 @@ describe('GPUs', () => {
     expect(find('[data-place="state"]').ariaSort).toBe('descending');
   });
 
-  it('are sorted by a click on a head', () => {
+  it('click on header sorts GPUs', () => {
     many(8, (index) => ({ power: { ...gpu(0).power, draw_watts: 100 + ((index * 3) % 8) } }));
     sortBy('power');
     expect(indices()).toEqual([5, 2, 7, 4, 1, 6, 3, 0]);
@@ -213,7 +213,7 @@ describe('GPUs', () => {
     expect(find('[data-place="power"]').ariaSort).toBe('none');
   });
 
-  it('with critical alerts are shown by their number', () => {
+  it('number of critical alerts filters GPUs', () => {
     many(8, (index) =>
       index === 2 ? { conditions: [throttled('critical')] } : { conditions: [] },
     );
@@ -226,7 +226,7 @@ describe('GPUs', () => {
     expect(indices()).toHaveLength(8);
   });
 
-  it('with alerts are also selected among a few', () => {
+  it('alert count also filters a few GPUs', () => {
     many(3, (index) => (index === 1 ? { conditions: [throttled('critical')] } : {}));
     click(find('[data-testid="gpumon-head-critical"]'));
     expect(indices()).toEqual([1]);
@@ -237,7 +237,7 @@ describe('GPUs', () => {
     expect(overview.element.querySelector('[data-testid="gpumon-head-critical"]')).toBeNull();
   });
 
-  it('are chosen by words, with their processes, which is kept', () => {
+  it('filter matches GPUs and processes, is stored', () => {
     const ana = (index: number): Partial<GpuSample> =>
       index === 4
         ? { processes: [process(7, { user: 'ana' })] }
@@ -261,7 +261,7 @@ describe('GPUs', () => {
     expect(indices()).toHaveLength(8);
   });
 
-  it('are named once where all are alike', () => {
+  it('common name is shown once', () => {
     many(8);
     expect(find('.gpumon-gpu-list').hasAttribute('data-same-name')).toBe(true);
     expect(find('[data-testid="gpumon-summary"]').textContent).toContain('8 of 8 H200 busy');

@@ -1,4 +1,7 @@
-/** All GPUs: a few as cards; from six on as rows, which can be filtered, sorted, and opened. */
+/**
+ * The list of all GPUs: a few as cards, six or more as rows that can be filtered, sorted and
+ * opened.
+ */
 
 import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -11,10 +14,10 @@ import type { Order, SortKey } from '../model/gpu-order';
 import type { HolderRow, ListRow } from '../model/holders';
 import { GpuCard, type CardContext } from './gpu-card';
 
-/** From this number of GPUs on, comparing them matters more than the details of each. */
+/** The number of GPUs from which comparing them is more important than their details. */
 export const ROWS_FROM = 6;
 
-/** The heads of the places in a row. */
+/** The column headers of rows. */
 const HEADS = table((): Record<SortKey, string> => ({
   index: trans.__('GPU'),
   use: trans.__('Util.'),
@@ -27,15 +30,15 @@ const HEADS = table((): Record<SortKey, string> => ({
 let lists = 0;
 
 export interface GpuListProps {
-  /** The GPUs that are shown, in their order. */
+  /** The displayed GPUs in order. */
   gpus: readonly GpuState[];
-  /** The number of all GPUs. */
+  /** The total number of GPUs. */
   count: number;
   rows: readonly ListRow[];
   holders: ReadonlyMap<number, readonly HolderRow[]>;
   alerts: ReadonlyMap<number | null, readonly Alert[]>;
   context: CardContext;
-  /** Whether cards are open unless somebody has closed them. */
+  /** Whether cards are open until the user closes them. */
   openByDefault: boolean;
   hasSameName: boolean;
   filter: string;
@@ -50,7 +53,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   const [id] = useState(() => `gpumon-${(lists += 1)}`);
   const [opened, setOpened] = useState<ReadonlyMap<number, boolean>>(new Map());
   const list = useRef<HTMLDivElement>(null);
-  // A focused row that moves to another place loses the focus.
+  // A focused row that moves in the list loses the focus.
   const focused = document.activeElement;
   useLayoutEffect(() => {
     const isLost = document.activeElement === document.body;
@@ -106,7 +109,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   );
 }
 
-/** Returns the number of columns of rows above the first open card. */
+/** Returns the number of columns that the rows above the first open card use. */
 function usedColumns(
   gpus: readonly GpuState[],
   columns: number,
@@ -117,7 +120,7 @@ function usedColumns(
   return Math.ceil(rows / Math.ceil(rows / columns));
 }
 
-/** The field for words that GPUs and processes have to match, with suggestions. */
+/** The filter field, with suggestions for words that match GPUs and processes. */
 function FilterField({
   id,
   gpus,
@@ -156,7 +159,7 @@ function FilterField({
   );
 }
 
-/** The heads of columns, which sort the rows; repeated above each column of rows. */
+/** The column headers, which sort the rows. They are repeated above each column of rows. */
 function RowHeads({
   layout,
   columns,
@@ -166,7 +169,7 @@ function RowHeads({
   return (
     <div class="gpumon-row-heads" role="table" aria-label={trans.__('Sort GPUs')}>
       {Array.from({ length: columns }, (_, column) => (
-        // Screen readers need one of them.
+        // Screen readers only need the first of the repeated headers.
         <div key={column} role="row" aria-hidden={column > 0 ? 'true' : undefined}>
           {layout.heads.map((place) => (
             <span

@@ -4,24 +4,24 @@ import { useState } from 'preact/hooks';
 import { trans } from '../lib/translation';
 import { Menu } from './menu';
 
-/** A button or a link in the head of a view, or in its menu. */
+/** A button or link in the header of a view or in its menu. */
 export interface HeadAction {
-  /** Names the action for tests, as `data-testid`. */
+  /** The name of the action for tests, which becomes its `data-testid`. */
   id: string;
   label: string;
   title?: string;
   /** The address of a link. */
   href?: string;
   onClick?: () => void;
-  /** The kind of content that opens, for screen readers. */
+  /** The kind of content that the action opens, for screen readers. */
   opens?: 'dialog';
-  /** The class of a button that shows an icon; the label is then its accessible name. */
+  /** The class of a button with an icon, whose accessible name is the label. */
   icon?: string;
-  /** Whether the action is in the menu, because few people need it. */
+  /** Whether the action is in the menu, because it is rarely used. */
   inMenu?: boolean;
 }
 
-/** One action as a link or a button; `onDone` is called after a click. */
+/** An action as a link or a button. `onDone` is called after a click. */
 export function HeadActionButton({
   action: { id, label, title, href, onClick, opens, icon },
   onDone,
@@ -36,7 +36,8 @@ export function HeadActionButton({
     'aria-label': icon === undefined ? undefined : label,
     onClick: ({ currentTarget }: { currentTarget: Element }) => {
       if (onDone !== undefined) {
-        // A dialog returns the focus to the menu, since its buttons are hidden then.
+        // When a dialog closes, it returns the focus. The button is hidden then, so the menu is
+        // focused first.
         currentTarget.closest('details')?.querySelector('summary')?.focus();
         onDone();
       }
@@ -55,7 +56,7 @@ export function HeadActionButton({
   );
 }
 
-/** The buttons of the head, and a menu with those that few people need. */
+/** The buttons of the header, and a menu with rarely used actions. */
 export function HeadActions({ actions }: { actions: readonly HeadAction[] }): ComponentChild {
   const [isOpen, setOpen] = useState(false);
   const inMenu = actions.filter((action) => action.inMenu === true);

@@ -1,4 +1,4 @@
-/** The head of a view: whether the rest is current, alerts, and all GPUs in one line. */
+/** The header of a view: the status of the connection, alerts, and a summary of all GPUs. */
 
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
@@ -20,21 +20,21 @@ import { HeadActions, type HeadAction } from './head-action';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
 
-/** Spans of time to choose from, in minutes; the server remembers as much as the longest. */
+/** The selectable time ranges in minutes. The server keeps enough history for the longest one. */
 const SPANS_MIN = [2, 5] as const;
 
-/** How many GPUs have an alert of a level. */
+/** The number of GPUs with an alert of a level. */
 export interface AlertCount {
   level: Level;
   text: string;
-  /** Whether only these GPUs are shown. */
+  /** Whether the list only shows these GPUs. */
   isChosen: boolean;
   onClick: () => void;
 }
 
 /**
- * Counts GPUs by their worst alert. `isChosen` and `choose` get the level and the indices of its
- * GPUs.
+ * Counts GPUs by their most severe alert. `isChosen` and `choose` receive the level and the indexes
+ * of its GPUs.
  */
 export function countAlerts(
   gpus: readonly GpuState[],
@@ -62,17 +62,17 @@ export interface HeaderProps {
   status: Status;
   summary: readonly string[];
   alerts?: readonly AlertCount[];
-  /** The time that the pointer is at; `null` for now. */
+  /** The time under the pointer; `null` for now. */
   at_ms: number | null;
-  /** The span of paused charts; `null` while they are live. */
+  /** The displayed span of paused charts; `null` while they are live. */
   paused?: readonly [from: string, to: string] | null;
-  /** The length of the lines in minutes, unless it is selected elsewhere. */
+  /** The time range of the lines in minutes, unless it is selected elsewhere. */
   span?: { minutes: number; onChange: (minutes: number) => void };
   actions: readonly HeadAction[];
   onRetry: () => void;
   /** Called when paused charts should resume. */
   onResume?: () => void;
-  /** Asks the server, to control a recording that it plays. */
+  /** Sends HTTP requests, to control a recording that the server plays. */
   request?: Request | undefined;
 }
 
@@ -161,7 +161,7 @@ export function Header(props: HeaderProps): ComponentChild {
   );
 }
 
-/** The state of the connection, the moment under the pointer, or the span of paused charts. */
+/** The status of the connection, the time under the pointer, or the span of paused charts. */
 function StatusLine({
   store,
   status,
@@ -172,7 +172,7 @@ function StatusLine({
 }: HeaderProps): ComponentChild {
   const now_ms = store.clock.now();
   const isPast = at_ms !== null;
-  // A lost connection matters more than paused charts.
+  // A lost connection is more important than paused charts.
   const isPaused = paused !== null && isFresh(status);
   const text = isPast
     ? trans.__('%1, %2 ago', formatSince(at_ms, now_ms), duration(now_ms - at_ms))
@@ -214,7 +214,7 @@ function StatusLine({
   );
 }
 
-/** Announces that charts are paused or live again. */
+/** Announces that charts were paused or resumed. */
 function SpokenPause({
   paused,
 }: {
@@ -239,7 +239,7 @@ function platformParts({ inventory }: Store): string[] {
     : [plainText(inventory.hostname), ...describeVersions(inventory.platform)];
 }
 
-/** The versions of all drivers. With several drivers, each has its vendor's name. */
+/** Returns the versions of all drivers. If there are several, each is prefixed by its vendor. */
 function describeVersions(platform: Platform): string[] {
   const { driver_version, cuda_version: cuda } = platform;
   const nvidia = { vendor: 'nvidia', version: driver_version, cuda_version: cuda } as const;
@@ -255,7 +255,7 @@ function describeVersions(platform: Platform): string[] {
   });
 }
 
-/** The other span of time, in minutes. */
+/** Returns the other time range in minutes. */
 function nextSpan(minutes: number): number {
   return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
 }

@@ -1,4 +1,4 @@
-/** The holders of GPUs: notebooks, consoles, then all others. */
+/** The tables of GPU memory holders: notebooks, consoles, and all other processes. */
 
 import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
@@ -27,7 +27,7 @@ const COLUMNS = table(() => [
   { name: 'SM', className: 'gpumon-col-number' },
 ]);
 
-/** The number of rows of a section until all are asked for. */
+/** The number of rows of a section before it is expanded. */
 const SHORT = 24;
 
 type Kind = 'notebook' | 'console' | 'process';
@@ -40,7 +40,7 @@ interface TableContext {
 }
 
 export interface HolderTableProps extends TableContext {
-  /** The rows of `all` that are shown. */
+  /** The displayed rows of `all`. */
   rows: readonly ListRow[];
   all: readonly ListRow[];
 }
@@ -65,7 +65,7 @@ export function HolderTable({ rows, all, ...context }: HolderTableProps): Compon
         {shown.map(([kind, title, what]) => {
           const own = byKind.get(kind) ?? [];
           return (
-            // The heading stays if only a message is below it.
+            // The heading is shown even if there is only a message below it.
             (own.length > 0 || (kind === 'process' && others)) && (
               <HolderSection key={kind} {...{ kind, title, what, rows: own, context }} />
             )
@@ -165,7 +165,8 @@ function Holder({
     started_ms === null
       ? undefined
       : trans.__('started %1', formatSince(started_ms, freshness.now_ms));
-  // A notebook of this Jupyter server is the user's own, so that its kernel matters more.
+  // A notebook of this Jupyter server belongs to the user, so its kernel is more important than its
+  // user name.
   const kernelName = row.notebook?.kernel_name;
   const about = [
     kernelName === undefined ? null : plainText(kernelName, 40),
@@ -205,7 +206,7 @@ function Holder({
             type="button"
             class="gpumon-process-link gpumon-process-name"
             data-testid="gpumon-process-name"
-            // The digits of a PID are never cut.
+            // The digits of a PID are never truncated.
             data-unnamed={valueOf(first.name) === null && row.path === null ? '' : undefined}
             title={isOwn ? trans.__('Go to %1', details) : details}
             aria-expanded={isOwn ? undefined : isOpen}
@@ -257,14 +258,14 @@ function Holder({
   );
 }
 
-/** Returns the name of a further process of a holder. */
+/** Returns the name of another process of a holder. */
 function describeMember(process: HolderRow['processes'][number]): string {
   const name = textOf(process.name);
   const shown = name.reason === null ? name.text : processName(process);
   return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
 }
 
-/** A message about the processes of a GPU, in place of a row. */
+/** A message about the processes of a GPU that replaces a row. */
 function NoteRow({ gpu, note }: { gpu: number; note: string }): ComponentChild {
   return (
     <tr>

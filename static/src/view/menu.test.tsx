@@ -30,7 +30,7 @@ function show(): { menu: HTMLDetailsElement; inside: HTMLElement } {
   return { menu, inside };
 }
 
-/** Opens or closes the menu as a click on its button does. */
+/** Opens or closes the menu like a click on its button. */
 async function toggle(menu: HTMLDetailsElement, open: boolean): Promise<void> {
   menu.open = open;
   menu.dispatchEvent(new Event('toggle'));
@@ -50,7 +50,7 @@ it('Escape closes the menu and returns the focus', async () => {
   expect(document.activeElement?.textContent).toBe('Charts');
 });
 
-it('a press elsewhere closes the menu', async () => {
+it('press elsewhere closes the menu', async () => {
   const { menu, inside } = show();
   await toggle(menu, true);
   inside.dispatchEvent(new Event('pointerdown', { bubbles: true }));
@@ -66,7 +66,7 @@ it.each([
   ['middle', { left: 500, right: 580 }, '-180px'],
   ['right edge', { left: 960, right: 995 }, '-232px'],
   ['left edge of a narrow view', { left: 0, right: 60 }, '12px'],
-])('the whole content is visible at the %s', async (_, { left, right }, offset) => {
+])('whole menu content is visible at the %s', async (_, { left, right }, offset) => {
   const { menu } = show();
   const content = menu.lastElementChild as HTMLElement;
   const rect = (from: number, to: number): DOMRect => new DOMRect(from, 0, to - from, 20);

@@ -3,23 +3,23 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { setAttribute, setStyle } from '../lib/dom';
 
-/** The least distance between the opened content and the edges of the view. */
+/** The minimum distance between the opened content and the edges of the view. */
 const MARGIN_PX = 12;
 
 export interface MenuProps {
   label: ComponentChild;
-  /** The accessible name, where the label is an icon; also shown on hover. */
+  /** The accessible name and hover text, for a label that is an icon. */
   name?: string;
   class?: string;
-  /** Called when the menu opens or closes; with it, `open` decides. */
+  /** Called when the menu opens or closes. With it, the menu is controlled by `open`. */
   onOpen?: (open: boolean) => void;
   open?: boolean;
   children: ComponentChildren;
 }
 
 /**
- * A button that opens something over the content around it. The menu closes on Escape and on a
- * click elsewhere, and stays within the view, wherever its button is.
+ * A button that opens content over the view. The menu closes on Escape and on a click elsewhere.
+ * Its content always stays within the view.
  */
 export function Menu({
   label,
@@ -70,8 +70,8 @@ export function Menu({
 }
 
 /**
- * Aligns the content with the end of its button, or moves it to where it has room: within the
- * view, and above the button where only there is enough room.
+ * Aligns the content with the end of its button. If there is no room, the content is moved into the
+ * view, and above the button if there is only enough room there.
  */
 function placeContent(menu: HTMLDetailsElement): void {
   const content = menu.lastElementChild;

@@ -6,16 +6,16 @@ export interface ModalProps {
   label: string;
   testId: string;
   isOpen: boolean;
-  /** Called when the dialog has closed, by a key, a press outside or otherwise. */
+  /** Called after the dialog was closed in any way. */
   onClose: () => void;
-  /** Called for keys. The page below the dialog does not receive them. */
+  /** Called for key presses, which do not reach the page below the dialog. */
   onKeyDown?: (event: KeyboardEvent) => void;
   children: ComponentChildren;
 }
 
 /**
- * A modal dialog. Escape closes it, and so does a press outside of its content, unless the press
- * started inside, which selects text.
+ * A modal dialog. It closes on Escape and on a click outside its content, but not if the button was
+ * pressed inside, for example to select text.
  */
 export function Modal({
   label,
@@ -46,7 +46,7 @@ export function Modal({
         pressed.current = target;
       }}
       onClick={({ target, currentTarget }) => {
-        // The content covers all of the dialog.
+        // The content fills the dialog, so a click on the dialog itself is outside the content.
         if (target === currentTarget && pressed.current === currentTarget) {
           currentTarget.close();
         }

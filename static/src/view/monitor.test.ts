@@ -59,13 +59,13 @@ function receive(data: string): void {
   socket.onmessage?.(new MessageEvent('message', { data }));
 }
 
-it('shows what the server tells', async () => {
+it('overview shows data of the server', async () => {
   connect();
   await vi.advanceTimersByTimeAsync(50);
   expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
 });
 
-it('shows the vendor of each of several drivers', async () => {
+it('each driver vendor is shown', async () => {
   const known = inventory(2);
   const shown = async (drivers: Driver[]): Promise<string | null | undefined> => {
     const platform = { ...known.platform, drivers };
@@ -86,7 +86,7 @@ it('shows the vendor of each of several drivers', async () => {
   expect(await shown([nvidia, other])).toBe('node-07 · NVIDIA 580.1 · CUDA 13.0 · another 6.16');
 });
 
-it('is not drawn for details, which come to light with the next sample', async () => {
+it('details are rendered with the next sample', async () => {
   connect();
   await vi.advanceTimersByTimeAsync(50);
   const frame = vi.spyOn(globalThis, 'requestAnimationFrame');
@@ -96,7 +96,7 @@ it('is not drawn for details, which come to light with the next sample', async (
   expect(frame).toHaveBeenCalledTimes(1);
 });
 
-it('outlives a message that is no frame', async () => {
+it('invalid message does not break the view', async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => undefined);
   connect();
   receive('{"type": "sam');
@@ -104,7 +104,7 @@ it('outlives a message that is no frame', async () => {
   expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
 });
 
-it('requests nothing while hidden, also on a new connection', () => {
+it('hidden view requests nothing, also after reconnect', () => {
   connect();
   monitor.setVisible(false);
   monitor.setVisible(false);
@@ -115,7 +115,7 @@ it('requests nothing while hidden, also on a new connection', () => {
   expect(socket.sent.at(-1)).toBe('{"type":"resume"}');
 });
 
-it('asks for as many samples as are wanted', () => {
+it('requested interval is sent', () => {
   connect();
   monitor.setInterval(100);
   expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
@@ -126,7 +126,7 @@ it('asks for as many samples as are wanted', () => {
   other.dispose();
 });
 
-it('says why there is no connection', async () => {
+it('missing connection is explained', async () => {
   socket.onclose?.(new CloseEvent('close'));
   await vi.advanceTimersByTimeAsync(50);
   expect(host.querySelector('[data-testid="gpumon-notice"]')?.textContent).toBe(
@@ -134,7 +134,7 @@ it('says why there is no connection', async () => {
   );
 });
 
-it('disposes everything', () => {
+it('disposal removes everything', () => {
   monitor.dispose();
   monitor.dispose();
   expect(host.children).toHaveLength(0);
@@ -143,7 +143,7 @@ it('disposes everything', () => {
   expect(opened).toBe(1);
 });
 
-it('shares a connection with another view, which may go on alone', () => {
+it('shared connection survives end of one view', () => {
   const other = mountMonitor(host, { feed, title: 'GPUs' });
   connect();
   expect(opened).toBe(1);

@@ -1,4 +1,4 @@
-/** The overview of all GPUs in a page, fed by a connection to a gpumon server. */
+/** The overview of all GPUs on a page, with the data of a connection to a gpumon server. */
 
 import { mountView, type Mounted, type MountOptions } from './mount';
 import { Overview, type OverviewOptions } from './overview';
@@ -6,7 +6,7 @@ import { Overview, type OverviewOptions } from './overview';
 export type MonitorOptions = MountOptions & OverviewOptions;
 
 export interface Monitor extends Mounted {
-  /** Opens the dialog of benchmarks, if the server runs them. */
+  /** Opens the benchmark dialog if the server can run benchmarks. */
   showBenchmarks: () => void;
   /** Starts the tour of the view. */
   showTour: () => void;

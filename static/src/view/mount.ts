@@ -1,4 +1,4 @@
-/** Mounts a view in a page and draws it on changes while it is visible. */
+/** The mounting of a view on a page. The view is rendered after changes while it is visible. */
 
 import { FrameLoop } from '../lib/frame-loop';
 import type { Feed, Subscription } from '../model/feed';
@@ -8,31 +8,31 @@ export interface View {
   readonly element: HTMLElement;
   render: () => void;
   themeChanged: () => void;
-  /** Renders everything once, also what is off the screen. */
+  /** Renders everything once, including elements off the screen. */
   revealAll: () => void;
   dispose: () => void;
 }
 
 export interface MountOptions {
   feed: Feed;
-  /** The time between two samples; without it, the server's own. */
+  /** The interval between samples in milliseconds. Without it, the server's interval is used. */
   interval_ms?: number;
 }
 
 export interface Mounted {
-  /** Sets whether the view is visible. While it is not, it renders nothing and requests nothing. */
+  /** Sets whether the view is visible. A hidden view renders nothing and requests nothing. */
   setVisible: (visible: boolean) => void;
-  /** Sets the time between two samples; `null` is the server's own. */
+  /** Sets the interval between samples in milliseconds. `null` selects the server's interval. */
   setInterval: (interval_ms: number | null) => void;
   /** Renders the view, for example after a change of units. */
   invalidate: () => void;
-  /** Reads the colors around the view, which have changed. */
+  /** Reads the colors again after the theme has changed. */
   themeChanged: () => void;
-  /** Leaves the feed and removes the view; calling it again does nothing. */
+  /** Ends the subscription and removes the view. Further calls do nothing. */
   dispose: () => void;
 }
 
-/** The time until ages and countdowns are rendered if no sample arrives. */
+/** The time without samples after which ages and countdowns are rendered. */
 const TICK_MS = 1100;
 
 export function mountView<V extends View>(
@@ -55,7 +55,7 @@ export function mountView<V extends View>(
     if (frame?.type === 'sample' || frame?.type === 'run') {
       loop.invalidateThrottled();
     } else if (frame?.type !== 'details') {
-      // Details change slowly, and are rendered with the next sample.
+      // Slow readings are rendered with the next sample.
       loop.invalidate();
     }
   });
@@ -77,7 +77,7 @@ export function mountView<V extends View>(
 
   const print = (): void => {
     view.revealAll();
-    // The page is printed without another frame.
+    // The browser prints the page without another frame, so the view must be rendered now.
     view.render();
   };
   document.addEventListener('visibilitychange', updateVisibility);

@@ -1,10 +1,13 @@
-/** The interface to notebooks and consoles that the view's host, such as JupyterLab, provides. */
+/**
+ * The interface to notebooks and consoles that the embedding application provides, such as
+ * JupyterLab.
+ */
 
 import type { PathOf } from '../model/holders';
 
 export interface NotebookHost {
   pathOf: PathOf;
   open: (kernelId: string) => void;
-  /** Offers what can be done with the kernel, below `anchor`. */
+  /** Opens a menu of actions on a kernel below `anchor`. */
   openMenu: (kernelId: string, anchor: HTMLElement) => void;
 }

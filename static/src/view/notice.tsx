@@ -3,7 +3,7 @@ import type { ComponentChild } from 'preact';
 import type { Status } from '../model/status';
 import type { Diagnosis } from '../model/store';
 
-/** An explanation of a state: what is wrong, and what to do. */
+/** A notice that explains a problem and how to fix it. */
 export function Notice({
   notice,
   level,

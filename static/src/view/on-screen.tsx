@@ -3,10 +3,10 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { useView } from './component-view';
 
-/** How often a part off the screen is rendered, for programs that read the page. */
+/** The interval at which elements off the screen are rendered, for programs that read the page. */
 const UNSEEN_MS = 5000;
 
-/** The time between the turns of two parts. */
+/** The delay between the turns of two parts. */
 const TURN_MS = 617;
 
 /** Returns whether an element is on the screen. Without an `IntersectionObserver`, it always is. */
@@ -25,9 +25,9 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 }
 
 /**
- * Returns what `render` made of a part of a view. Off the screen, that is the last result until
- * the part's next turn; Preact skips what is the same object as before. Parts at different places
- * take turns, so that not all of them are rendered at once.
+ * Returns the result of `render`. For a part off the screen, it is the last result until the part's
+ * next turn, so that Preact skips the part. Parts with different places have different turns, so
+ * that they are not rendered all at once.
  */
 export function useSeldom(
   onScreen: boolean,

@@ -41,7 +41,7 @@ function noteOf(pathOf: (kernelId: string) => string | null, openMenu = vi.fn())
   return note;
 }
 
-it('holders have menus if they are notebooks here', () => {
+it('only own notebooks have menus', () => {
   const openMenu = vi.fn();
   const { element } = noteOf(() => 'train.ipynb', openMenu);
   expect(element.querySelectorAll('li')).toHaveLength(2);

@@ -21,7 +21,7 @@ import { Overview } from './overview';
 
 let store: Store;
 let overview: Overview;
-/** The paths of this Jupyter server's kernels. */
+/** The paths of the kernels of this Jupyter server. */
 let paths: Map<string, string>;
 const notebooks = {
   pathOf: (kernelId: string) => paths.get(kernelId) ?? null,
@@ -67,14 +67,14 @@ function text(selector: string): string {
   return find(selector).textContent.replaceAll('\u00a0', ' ');
 }
 
-/** Clicks, and renders the state of components that has changed. */
+/** Clicks an element, and renders the changed state of components. */
 function click(element: HTMLElement | null | undefined): void {
   element?.click();
   overview.render();
 }
 
-describe('a reading', () => {
-  it('shows its value', () => {
+describe('overview reading', () => {
+  it('reading shows its value', () => {
     show(gpu(0));
     expect(text('[data-reading="utilization.gpu_percent"]')).toBe('96 %');
     expect(text('[data-metric="memory"] .gpumon-value')).toBe('78.0 / 140 GiB');
@@ -82,7 +82,7 @@ describe('a reading', () => {
     expect(text('[data-metric="temperature"] .gpumon-value')).toBe('64 °C');
   });
 
-  it('that is absent is a dash with its reason, for the eye and the ear, and never 0', () => {
+  it('missing reading is dash with reason, never 0', () => {
     const power = {
       ...gpu(0).power,
       draw_watts: { absent: 'no_permission' },
@@ -96,7 +96,7 @@ describe('a reading', () => {
     expect(value.textContent).not.toContain('0');
   });
 
-  it('near its limit has a color, from the same share on as in a terminal', () => {
+  it('value near its limit is colored', () => {
     const nearIn = (...gpus: GpuSample[]): (string | undefined)[] => {
       show(...gpus);
       const near = [
@@ -120,7 +120,7 @@ describe('a reading', () => {
     ]);
   });
 
-  it('of unified memory follows the available amount', () => {
+  it('unified memory limit uses available amount', () => {
     const isNear = (): boolean =>
       find('[data-metric="memory"] .gpumon-value').hasAttribute('data-near-limit');
     show(makeUnifiedGpu(0, 75));
@@ -129,7 +129,7 @@ describe('a reading', () => {
     expect(isNear()).toBe(true);
   });
 
-  it('that is old says when it was read', () => {
+  it('old reading shows its time', () => {
     show(
       gpu(0, {
         temperature: { ...gpu(0).temperature, gpu_celsius: { value: 64, at_ms: NOW - 120_000 } },
@@ -141,8 +141,8 @@ describe('a reading', () => {
   });
 });
 
-describe('a GPU', () => {
-  it('that is lost keeps its place, and says since when and what to do', () => {
+describe('overview GPU', () => {
+  it('lost GPU keeps position, shows time and advice', () => {
     show(gpu(0), gpu(1), gpu(2));
     const cards = [...overview.element.querySelectorAll('[data-gpu-index]')];
     show(gpu(0), gpu(1, { health: { state: 'lost', since_ms: NOW } }), gpu(2));
@@ -159,7 +159,7 @@ describe('a GPU', () => {
     expect(find('[role="status"]').textContent).toContain('GPU 1: lost');
   });
 
-  it('opens and closes', async () => {
+  it('card opens and closes', async () => {
     show(gpu(0));
     const toggle = find('.gpumon-toggle');
     const details = (): Element | null => overview.element.querySelector('.gpumon-gpu-details');
@@ -173,7 +173,7 @@ describe('a GPU', () => {
     expect(details()).toBeNull();
   });
 
-  it('says what is the matter, the worst first, by shape and by word, and since when', () => {
+  it('alerts are sorted, with shape, word and time', () => {
     show(gpu(0, { conditions: [throttled('warning'), throttled('critical', NOW - 120_000)] }));
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe(
       'hardware thermal slowdown, check the cooling',
@@ -190,7 +190,7 @@ describe('a GPU', () => {
     expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: Clocks reduced');
   });
 
-  it('is not marked for what is only worth knowing, and no longer once it is over', () => {
+  it('notice does not mark the card', () => {
     show(gpu(0, { conditions: [throttled('notice')] }));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(find('[role="status"]').textContent).not.toContain('clocks');
@@ -201,7 +201,7 @@ describe('a GPU', () => {
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
   });
 
-  it('says the reason for its clocks once', () => {
+  it('clock reason is shown once', () => {
     show(gpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [throttled('notice')] }));
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('power-capped');
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
@@ -209,7 +209,7 @@ describe('a GPU', () => {
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('idle');
   });
 
-  it('has its details on demand, and names what its board does not have', async () => {
+  it('details open on demand, list unsupported ones', async () => {
     store.apply(
       hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }),
     );
@@ -227,7 +227,7 @@ describe('a GPU', () => {
     expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
   });
 
-  it('shows the available unified memory', () => {
+  it('available unified memory is shown', () => {
     show(makeUnifiedGpu(0, 41), gpu(1));
     expect(overview.element.querySelectorAll('.gpumon-available')).toHaveLength(1);
     expect(text('.gpumon-available')).toBe('Unified memory: 59.0 GiB available');
@@ -241,7 +241,7 @@ describe('a GPU', () => {
     expect(text('.gpumon-available')).toBe('59.0 GiB available');
   });
 
-  it('shows its MIG devices', async () => {
+  it('MIG devices are shown', async () => {
     show(gpu(0, { mig_devices: [migDevice(0), migDevice(1)] }));
     click(find('.gpumon-toggle'));
     await vi.dynamicImportSettled();
@@ -252,7 +252,7 @@ describe('a GPU', () => {
     expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(0);
   });
 
-  it('shows the past that somebody points at', () => {
+  it('pointed past time shows past values', () => {
     show(gpu(0));
     vi.setSystemTime(NOW + 1000);
     store.apply({
@@ -269,8 +269,8 @@ describe('a GPU', () => {
   });
 });
 
-describe('processes', () => {
-  it('with hostile names are text, and cannot reorder or hide what stands beside them', () => {
+describe('overview processes', () => {
+  it('hostile process names are harmless text', () => {
     const name = '<img src=x onerror=alert(1)>\u202etxt.exe\u0007';
     show(
       gpu(0, { processes: [process(7, { name, command: `${name} --evil`, user: '<b>root</b>' })] }),
@@ -282,13 +282,13 @@ describe('processes', () => {
     expect(overview.element.textContent).not.toContain('\u202e');
   });
 
-  it('have names that cannot reorder other text', () => {
+  it('process names are isolated from other text', () => {
     show(gpu(0, { processes: [process(7, { name: '\u05e9.py', user: '\u05d0' })] }));
     const isolated = [...find('[data-pid="7"]').querySelectorAll('bdi')];
     expect(isolated.map(({ textContent }) => textContent)).toEqual(['\u05d0', '\u05e9.py']);
   });
 
-  it('light up their memory under the pointer', () => {
+  it('pointed process highlights its memory', () => {
     show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 * GIB })] }));
     find('[data-pid="8"]').dispatchEvent(new Event('pointerenter'));
     expect(find('.gpumon-bar').dataset.highlighting).toBe('');
@@ -297,12 +297,12 @@ describe('processes', () => {
     expect(overview.element.querySelectorAll('[data-highlighted]')).toHaveLength(0);
   });
 
-  it('whose memory the driver cannot tell have a dash', () => {
+  it('unknown process memory is a dash', () => {
     show(gpu(0, { processes: [process(7, { memory_bytes: { absent: 'unknown' } })] }));
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
   });
 
-  it('have their host memory, and its age', () => {
+  it('host memory has its age', () => {
     const elsewhere = process(8, { host_memory_bytes: { absent: 'not_in_proc' } });
     show(gpu(0, { processes: [process(7), elsewhere] }));
     const cells = [7, 8].map((pid) =>
@@ -316,7 +316,7 @@ describe('processes', () => {
     ]);
   });
 
-  it('say their user and age, and their command line on demand', () => {
+  it('user and age are shown, command on demand', () => {
     const worker = process(8, {
       name: 'worker',
       owner: {
@@ -341,7 +341,7 @@ describe('processes', () => {
     ).toBe('true');
   });
 
-  it('in great number are listed on demand', () => {
+  it('many processes are listed on demand', () => {
     show(
       gpu(0, {
         processes: Array.from({ length: 30 }, (_, i) => process(i + 1, { started_ms: i })),
@@ -356,7 +356,7 @@ describe('processes', () => {
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(30);
   });
 
-  it('that are not listed are counted under the same columns', () => {
+  it('unlisted processes are counted in columns', () => {
     show(gpu(0, { processes: [process(1)], processes_omitted: 12 }));
     const columns = overview.element.querySelectorAll(
       '[aria-label="Processes"] .gpumon-part:not([hidden]) th',
@@ -367,7 +367,7 @@ describe('processes', () => {
     expect(cells.reduce((sum, { colSpan }) => sum + colSpan, 0)).toBe(columns);
   });
 
-  it('of other namespaces are noted as invisible', () => {
+  it('processes of other namespaces are noted', () => {
     show(gpu(0, { processes: [], unlisted_memory_bytes: 1.1 * 2 ** 30 }));
     const text = find('.gpumon-unreadable').textContent;
     expect(text.replace(/\s/g, ' ')).toBe(
@@ -375,7 +375,7 @@ describe('processes', () => {
     );
   });
 
-  it('keep their rows while they run', () => {
+  it('rows are reused while processes run', () => {
     show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 })] }));
     const row = find('[data-pid="8"]');
     show(gpu(0, { processes: [process(8, { memory_bytes: 5 })] }));
@@ -384,13 +384,13 @@ describe('processes', () => {
   });
 });
 
-describe('notebooks', () => {
+describe('overview notebooks', () => {
   const of = (kernel_id: string, pid: number) =>
     process(pid, {
       owner: { parents: [], notebook: { kernel_id, path: 'work/old.ipynb', kernel_pid: 7 } },
     });
 
-  it('stand above everything else, each with all that its kernel started', () => {
+  it('notebooks are first, with their child processes', () => {
     show(gpu(0, { processes: [of('k1', 7), of('k1', 8), process(9)] }));
     const rows = (table: string) =>
       overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
@@ -405,7 +405,7 @@ describe('notebooks', () => {
     expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
   });
 
-  it('of this place are called by their present name, and offer what can be done', () => {
+  it('own notebooks have current name and actions', () => {
     show(gpu(0, { processes: [of('k1', 7), of('elsewhere', 8)] }));
     const buttons = (pid: string) => [
       ...find(`[data-pid="${pid}"]`).querySelectorAll<HTMLElement>('button:not([hidden])'),
@@ -422,7 +422,7 @@ describe('notebooks', () => {
     expect(notebooks.open).toHaveBeenCalledTimes(1);
   });
 
-  it('of same name have their folders', () => {
+  it('notebooks of same name have their folders', () => {
     paths = new Map([
       ['k1', 'first/train.ipynb'],
       ['k2', 'second/train.ipynb'],
@@ -452,7 +452,7 @@ describe('notebooks', () => {
     );
   });
 
-  it('and consoles have tables of their own', () => {
+  it('notebooks and consoles have their own tables', () => {
     paths.set('k2', 'work/console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c');
     show(gpu(0, { processes: [of('k1', 7), of('k2', 8), process(9)] }));
     const names = (table: string): (string | null)[] =>
@@ -469,7 +469,7 @@ describe('notebooks', () => {
   });
 });
 
-describe('what happened', () => {
+describe('overview events', () => {
   const started: Event = {
     at_ms: NOW,
     gpu: { index: 0, uuid: 'GPU-0' },
@@ -496,7 +496,7 @@ describe('what happened', () => {
     return found;
   }
 
-  it('is listed from the first frame on, with the newest first', () => {
+  it('events of first frame are listed, newest first', () => {
     store.apply(hello({ events: [{ at_ms: NOW - 5, gpu: null, what: 'mig_changed' }] }));
     store.apply({ type: 'event', at_ms: NOW, gpu: { index: 1, uuid: 'GPU-1' }, what: 'gpu_lost' });
     overview.render();
@@ -508,7 +508,7 @@ describe('what happened', () => {
     expect(find('.gpumon-event-time').getAttribute('datetime')).toBe(new Date(NOW).toISOString());
   });
 
-  it('has the words of its vendor', () => {
+  it('events use vendor terms', () => {
     store.apply(
       hello({
         inventory: inventory(2, 'nvidia', 'amd'),
@@ -523,7 +523,7 @@ describe('what happened', () => {
     expect(lines()).toEqual(['Notice: Partitions changed', 'Notice: MIG configuration changed']);
   });
 
-  it('has processes on demand, as text', () => {
+  it('process events are text, on demand', () => {
     store.apply(hello({ events: [started] }));
     overview.render();
     expect(lines()).toEqual([]);
@@ -533,7 +533,7 @@ describe('what happened', () => {
     expect(button(/^Processes/).getAttribute('aria-pressed')).toBe('true');
   });
 
-  it('is short until all of it is asked for', () => {
+  it('list is short until expanded', () => {
     const events = Array.from({ length: 9 }, (_, i): Event => ({
       at_ms: NOW + i,
       gpu: null,
@@ -549,8 +549,8 @@ describe('what happened', () => {
   });
 });
 
-describe('the view', () => {
-  it('says where its values are simulated', () => {
+describe('overview as a whole', () => {
+  it('simulated values are labeled', () => {
     show(gpu(0));
     expect(overview.element.querySelector('[data-testid="gpumon-simulated"]')).toBeNull();
     const simulated = inventory(1);
@@ -560,7 +560,7 @@ describe('the view', () => {
     expect(text('[data-testid="gpumon-simulated"]')).toBe('simulated');
   });
 
-  it('has charts and a menu in its head', () => {
+  it('header has charts and menu', () => {
     const onOpenCharts = vi.fn();
     const shown: Overview = new Overview(store, {
       title: '',
@@ -582,7 +582,7 @@ describe('the view', () => {
     shown.dispose();
   });
 
-  it('says what it waits for', () => {
+  it('missing data is explained', () => {
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('connecting');
     expect(text('[data-testid="gpumon-notice"]')).toContain('Wait.');
@@ -591,7 +591,7 @@ describe('the view', () => {
     expect(find('[data-testid="gpumon-notice"]').hidden).toBe(true);
   });
 
-  it('shows around once there is something to see, and only what can be seen', async () => {
+  it('tour covers only visible targets', async () => {
     vi.useRealTimers();
     const options = {
       title: '',
@@ -627,7 +627,7 @@ describe('the view', () => {
     shown.dispose();
   });
 
-  it("gives the collector's reason", () => {
+  it('reason of the collector is shown', () => {
     show(gpu(0));
     store.apply({
       type: 'collector',
@@ -640,7 +640,7 @@ describe('the view', () => {
     expect(text('[data-testid="gpumon-notice"]')).toContain('It was killed by signal 9');
   });
 
-  it('is calm about a pause, and says how it ends', () => {
+  it('pause is no error and explains its end', () => {
     show(gpu(0));
     store.apply({ type: 'collector', state: 'paused', since_ms: NOW, message: null });
     overview.render();

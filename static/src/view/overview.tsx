@@ -1,4 +1,4 @@
-/** The view of all GPUs of a machine: from the head to the machine itself. */
+/** The overview of all GPUs of a machine. */
 
 import type { ComponentChild } from 'preact';
 
@@ -31,27 +31,27 @@ import { StoreView, type ViewContext, type ViewOptions } from './store-view';
 import type { TourTargets } from './tour';
 import { TourEntry } from './tour-entry';
 
-/** From this width on, the processes of one or two GPUs are next to their cards. */
+/** The minimum width at which the processes of one or two GPUs are next to the cards. */
 const SIDE_BY_SIDE_PX = 1120;
-/** The margins and the frame of a wide list. */
+/** The width of the margins and borders of a wide list. */
 const LIST_FRAME_PX = 42;
 
 export interface OverviewOptions extends ViewOptions {
-  /** Opens the charts of a GPU; without it, cards have no button for it. */
+  /** Opens the charts of a GPU. Without it, cards have no button for charts. */
   onOpenGpu?: (index: number) => void;
   /** Opens the charts of all GPUs. */
   onOpenCharts?: () => void;
   onSettings?: () => void;
-  /** The length of the lines at first. */
+  /** The initial time range of the lines in minutes. */
   spanMinutes?: number;
-  /** Whether the tour starts by itself for new users. */
+  /** Whether the tour starts automatically for new users. */
   tour?: boolean;
 }
 
 interface OverviewState {
-  /** The length of the lines in minutes. */
+  /** The time range of the lines in minutes. */
   span: number;
-  /** The key of the highlighted holder, which is under the pointer. */
+  /** The ID of the highlighted holder, which is under the pointer. */
   highlighted: string | null;
   isRunOpen: boolean;
 }
@@ -64,7 +64,7 @@ export class Overview extends StoreView {
   private readonly tour: TourEntry;
   private state: OverviewState;
 
-  /** Without a `runner`, nothing can be run. */
+  /** Without a `runner`, no benchmarks can be run. */
   constructor(
     store: Store,
     protected override readonly options: OverviewOptions & ViewContext,
@@ -201,7 +201,7 @@ export class Overview extends StoreView {
     this.invalidate();
   }
 
-  /** Keeps a choice of the user. */
+  /** Stores a choice of the user. */
   private storeChoice(choice: Stored, value: string | null): void {
     choice.set(value);
     this.invalidate();

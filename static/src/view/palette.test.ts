@@ -5,17 +5,22 @@ import { describe, expect, it } from 'vitest';
 import { COLORS } from '../model/color-slots';
 import { dashOf } from './palette';
 
-/** The least distances by CIEDE2000, where 1 is hardly visible: between colors of one palette, */
+/**
+ * The minimum distance by CIEDE2000 between colors of a palette. A distance of 1 is barely visible.
+ */
 const APART = 10;
-/** between the palettes of processes and of GPUs, */
+/** The minimum distance between colors of processes and colors of GPUs. */
 const PALETTES_APART = 8;
-/** and from the colors of alerts. */
+/** The minimum distances from the colors of alerts. */
 const ALERTS_APART = { warning: 15, critical: 15, notice: 10, good: 10 };
 
 type Vector = [number, number, number];
 type Matrix = [Vector, Vector, Vector];
 
-/** Machado, Oliveira and Fernandes (2009), at its strongest. */
+/**
+ * The matrices for the strongest forms of color blindness by Machado, Oliveira and Fernandes
+ * (2009).
+ */
 const VISIONS: Record<string, Matrix> = {
   'nothing missing': [
     [1, 0, 0],
@@ -67,7 +72,7 @@ function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** As `filter: grayscale(1)` shows it. */
+/** Returns a color after `filter: grayscale(1)`. */
 function grayOf(hex: string): string {
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as Vector;
   const gray = Math.round(0.2126 * r + 0.7152 * g + 0.0722 * b);
@@ -80,7 +85,7 @@ function lab(rgb: Vector): Vector {
   return [116 * f(y) - 16, 500 * (f(x / 0.9505) - f(y)), 200 * (f(y) - f(z / 1.089))];
 }
 
-/** CIEDE2000 (Sharma, Wu and Dalal, 2005). */
+/** Returns the distance of two colors by CIEDE2000 (Sharma, Wu and Dalal, 2005). */
 function distance([l1, a1, b1]: Vector, [l2, a2, b2]: Vector): number {
   const sin = (degrees: number): number => Math.sin((degrees * Math.PI) / 180);
   const cos = (degrees: number): number => Math.cos((degrees * Math.PI) / 180);
@@ -113,14 +118,14 @@ function color(rules: string, name: string): string | undefined {
   return new RegExp(`--gpumon-${name}: (#[0-9a-f]{6});`).exec(rules)?.[1];
 }
 
-describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backgrounds }) => {
+describe.each(themes)('colors of processes and GPUs, $name', ({ rules, backgrounds }) => {
   const series = (name: string): string[] =>
     Array.from({ length: COLORS }, (_, i) => color(rules, `${name}-${i}`) ?? '');
   const colors = series('process');
   const gpus = series('gpu');
   const labOf = (hex: string): Vector => lab(linear(hex));
 
-  it.each(Object.entries(VISIONS))('differ for eyes with %s', (_, matrix) => {
+  it.each(Object.entries(VISIONS))('colors differ for eyes with %s', (_, matrix) => {
     for (const palette of [colors, gpus]) {
       const seen = palette.map((one) => lab(times(matrix, linear(one))));
       for (const [i, one] of seen.entries()) {
@@ -131,7 +136,7 @@ describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backg
     }
   });
 
-  it('are two separate palettes', () => {
+  it('palettes of processes and GPUs differ', () => {
     for (const one of colors) {
       for (const other of gpus) {
         expect(distance(labOf(one), labOf(other)), `${one} and ${other}`).toBeGreaterThan(
@@ -141,7 +146,7 @@ describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backg
     }
   });
 
-  it('are far from the colors of alerts', () => {
+  it('colors differ from alerts', () => {
     for (const [level, least] of Object.entries(ALERTS_APART)) {
       const alert = color(rules, level) ?? '';
       for (const one of [...colors, ...gpus]) {
@@ -150,7 +155,7 @@ describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backg
     }
   });
 
-  it('contrast with their background and with letters', () => {
+  it('colors contrast with background and text', () => {
     for (const one of [...colors, ...gpus]) {
       for (const background of backgrounds) {
         expect(contrast(one, background), `${one} on ${background}`).toBeGreaterThan(3);
@@ -160,7 +165,7 @@ describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backg
       const letters =
         color(`${light}${rules}`, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
       expect(contrast(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
-      // Bars of outdated values have no colors.
+      // Bars of outdated values are gray.
       expect(
         contrast(grayOf(letters), grayOf(one)),
         `${letters} on ${one} in gray`,
@@ -169,7 +174,7 @@ describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backg
   });
 });
 
-it('the thirteenth has a dash, and 64 have what tells all of them apart', () => {
+it('repeated colors differ by dashes or stripes', () => {
   const looks = Array.from(
     { length: 64 },
     (_, i) => `${i % COLORS} ${dashOf(i).dash?.join() ?? ''}`,

@@ -7,7 +7,7 @@ import type { Level } from '../model/describe';
 
 export interface Palette extends ChartStyle {
   lines: Record<Exclude<Color, number>, string>;
-  /** The colors of processes, and of lines of one chart. */
+  /** The colors of processes, and of the lines of a chart. */
   slots: readonly string[];
   /** The colors of GPUs. */
   gpus: readonly string[];
@@ -17,7 +17,7 @@ export interface Palette extends ChartStyle {
   levels: Record<Level, string>;
 }
 
-/** The dashes of lines, and the angles of stripes, that distinguish numbers of the same color. */
+/** The dashes of lines and the angles of stripes, which distinguish numbers with the same color. */
 const DASHES: readonly (readonly number[] | undefined)[] = [
   undefined,
   [7, 3],
@@ -28,21 +28,20 @@ const DASHES: readonly (readonly number[] | undefined)[] = [
 ];
 const STRIPES_DEG = [0, 135, 45, 90, 180, 112];
 
-/** Returns a color by its name or number. */
+/** Returns a color by name or number. */
 export function colorOf(palette: Palette, color: Color): string {
   return typeof color === 'number'
     ? (palette.slots[color % COLORS] ?? palette.text)
     : palette.lines[color];
 }
 
-/** Returns the dashes of a line. */
 export function dashOf(color: Color): { dash?: readonly number[] } {
   const dash =
     typeof color === 'number' ? DASHES[Math.floor(color / COLORS) % DASHES.length] : undefined;
   return dash === undefined ? {} : { dash };
 }
 
-/** Attributes and properties of an element, for JSX to spread. */
+/** The attributes and custom properties of a colored element, for JSX to spread. */
 export interface Paint {
   'data-paint'?: string;
   'data-stripes'?: string | undefined;
@@ -50,8 +49,8 @@ export interface Paint {
 }
 
 /**
- * Returns the paint of an element in the color of a process or a line, or as memory that no process
- * uses; the style sheet has the rest.
+ * Returns the attributes for the color of a process or line, or for memory without a process. The
+ * style sheet has the rest.
  */
 export function makePaint(paint: number | string): Paint {
   if (typeof paint === 'string') {
@@ -64,7 +63,7 @@ export function makePaint(paint: number | string): Paint {
   return { 'data-paint': 'color', ...stripes, style };
 }
 
-/** The stripes that distinguish elements of the same color, as dashes do with lines. */
+/** Returns the stripes that distinguish elements of the same color, like the dashes of lines. */
 export function makeStripes(color: Color): Paint {
   const round = typeof color === 'number' ? Math.floor(color / COLORS) % STRIPES_DEG.length : 0;
   return round === 0
@@ -72,7 +71,7 @@ export function makeStripes(color: Color): Paint {
     : { 'data-stripes': String(round), style: { '--_stripes': `${STRIPES_DEG[round] ?? 0}deg` } };
 }
 
-/** Reads the colors of `root`, which change with the theme. */
+/** Reads the colors of `root`, which depend on the theme. */
 export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
   const color = (name: string): string => style.getPropertyValue(name).trim() || '#888';

@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 
 import { Part } from './part';
 
-it('part that failed is loaded again on request', async () => {
+it('failed part is loaded again on request', async () => {
   vi.spyOn(console, 'error').mockReturnValue();
   const load = vi.fn<() => Promise<string>>();
   load.mockRejectedValueOnce(new Error('offline')).mockResolvedValueOnce('the part');

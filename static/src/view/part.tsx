@@ -3,7 +3,10 @@ import { useLayoutEffect, useState } from 'preact/hooks';
 
 import { trans } from '../lib/translation';
 
-/** Awaits an `import()`. Its error names the cure: after an update, the server has other files. */
+/**
+ * Awaits an `import()`. The error message explains the fix, because after an update the server has
+ * other files.
+ */
 export async function loadPart<T>(loading: Promise<T>): Promise<T> {
   try {
     return await loading;
@@ -17,11 +20,11 @@ export async function loadPart<T>(loading: Promise<T>): Promise<T> {
 
 export interface FailedPartProps {
   error: unknown;
-  /** Loads the part again; without it, there is no button. */
+  /** Loads the part again. Without it, there is no button. */
   onRetry?: () => void;
 }
 
-/** A message in place of a part that could not be loaded. */
+/** A message that replaces a part that could not be loaded. */
 export function FailedPart({ error, onRetry }: FailedPartProps): ComponentChild {
   return (
     <p class="gpumon-empty" role="alert">

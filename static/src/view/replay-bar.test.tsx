@@ -51,8 +51,8 @@ function sent(request: ReturnType<typeof shown>['request']): unknown {
   return typeof body === 'string' ? JSON.parse(body) : undefined;
 }
 
-describe('the controls of a recording', () => {
-  it('show speed, time and what the button does', () => {
+describe('recording controls', () => {
+  it('controls show speed, time and action', () => {
     expect(shown().button.textContent).toBe('Pause');
     expect(shown({ paused: true }).button.textContent).toBe('Resume');
     expect(shown({ ended: true }).button.textContent).toBe('Restart');
@@ -64,7 +64,7 @@ describe('the controls of a recording', () => {
     expect(slider.getAttribute('aria-valuetext')).toBe(dateAndTime(PLAYBACK.from_ms + 30_000));
   });
 
-  it('ask the server for what was chosen, and say why it refuses', async () => {
+  it('change is sent, and refusal is explained', async () => {
     const { request, button, speed, slider } = shown({ ended: true });
     button.click();
     expect(sent(request)).toEqual({ paused: false });
@@ -84,7 +84,7 @@ describe('the controls of a recording', () => {
     await vi.waitFor(() => expect(refused.refusal.textContent).toContain('only the user'));
   });
 
-  it('leave the slider to whoever drags it', () => {
+  it('dragged slider keeps its position', () => {
     const { update, slider } = shown();
     slider.value = String(PLAYBACK.from_ms + 1000);
     slider.dispatchEvent(new Event('input'));

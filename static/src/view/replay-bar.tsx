@@ -6,22 +6,22 @@ import { trans } from '../lib/translation';
 import { OWN_HEADERS, answerOf, type Request } from '../model/request';
 import type { Playback } from '../wire';
 
-/** In times of the real speed. */
+/** The selectable speeds, as multiples of real time. */
 const SPEEDS = [0.5, 1, 2, 5, 10, 30, 60, 300];
 
 /** A change of the playback. */
 type Order = { paused: boolean } | { speed: number } | { at_ms: number };
 
 export interface ReplayBarProps {
-  /** Asks the server; without it, the controls are disabled. */
+  /** Sends HTTP requests. Without it, the controls are disabled. */
   request: Request | undefined;
   playback: Playback;
   at_ms: number;
 }
 
-/** The controls of a recording: pause, speed and time, the same for all clients of its server. */
+/** The controls of a recording: pause, speed and time. They affect all clients of the server. */
 export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): ComponentChild {
-  /** The time of the slider while somebody drags it. */
+  /** The time of the slider while the user drags it. */
   const [dragged_ms, setDragged] = useState<number | null>(null);
   const [refusal, setRefusal] = useState('');
   const { from_ms, to_ms, speed, paused, ended } = playback;

@@ -1,8 +1,8 @@
-/** The places of a GPU's row, which depend on its width. */
+/** The columns of a GPU's row, which depend on its width. */
 
 import { SORT_KEYS, type SortKey } from '../model/gpu-order';
 
-/** The widths of the places in a wide row. */
+/** The widths of the columns of a wide row. */
 const WIDTHS = {
   index: '26px',
   name: 'minmax(64px, 110px)',
@@ -12,7 +12,7 @@ const WIDTHS = {
   mem: '94px',
   temp: '46px',
   power: '50px',
-  /** By the width of the row. */
+  /** The width depends on the width of the row. */
   state: '',
   toggle: '12px',
 };
@@ -21,27 +21,29 @@ const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '42px', '50px'];
 const NARROW_HEADS: readonly SortKey[] = ['index', 'use', 'state', 'mem', 'temp', 'power'];
 type Place = keyof typeof WIDTHS;
 
-/** The least width of a column of rows. */
+/** The minimum width of a column of rows. */
 const COLUMN_PX = 440;
-/** From these widths on a row has room for the temperature, and for a line. */
+/** The minimum widths of a row with the temperature, and with a line. */
 const NARROW_TEMP_PX = 286;
 const COLUMN_TEMP_PX = 500;
 const LINE_PX = 700;
-/** A list with more GPUs has several columns of rows, if there is room. */
+/** The number of GPUs from which a wide list has several columns of rows. */
 const ONE_COLUMN = 16;
 
 export interface RowLayout {
-  /** How many columns of rows there are at most. */
+  /** The maximum number of columns of rows. */
   columns: number;
   isColumns: boolean;
   has: (place: Place) => boolean;
-  /** The places with a head, in the order of the heads. */
+  /** The columns with a header, in order. */
   heads: readonly SortKey[];
-  /** Custom properties of the list: the grid of each row. */
+  /** The custom properties of the list, which define the grid of each row. */
   style: Record<`--_${string}`, string>;
 }
 
-/** Returns the layout of `count` rows. Rows of GPUs with several names have a place for them. */
+/**
+ * Returns the layout of `count` rows. If the GPUs have different names, each row shows its name.
+ */
 export function rowLayoutOf(
   count: number,
   { width_px, isWide, hasNames }: { width_px: number; isWide: boolean; hasNames: boolean },
@@ -63,7 +65,7 @@ export function rowLayoutOf(
     ['index', 'bar', 'bar', 'mem', 'mem'],
   ];
   const named: Place[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
-  // Columns of rows are aligned, so that all of them have the same width for the state.
+  // In several columns of rows, all states have the same width, so that the columns are aligned.
   const stateWidth = isColumns ? '122px' : `minmax(40px, ${row_px < LINE_PX ? 132 : 210}px)`;
   const lines = isWide ? [places] : [...named, ...narrow];
   const widths = isWide

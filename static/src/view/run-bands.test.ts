@@ -23,7 +23,7 @@ const spans = (events: readonly Event[]): unknown[] =>
     to_ms - NOW,
   ]);
 
-it('a run is a band with its title, and each further step one of its own', () => {
+it('each step has its own band', () => {
   const events = [
     event('run_began', 0),
     event('run_step', 5, { step: 'fill' }),
@@ -36,12 +36,12 @@ it('a run is a band with its title, and each further step one of its own', () =>
   ]);
 });
 
-it('what goes on reaches to now, and what began before all that is known has no beginning', () => {
+it('ongoing run ends now, unknown start is open', () => {
   expect(spans([event('run_began', 0)])).toEqual([['fill', 0, 60_000]]);
   expect(spans([event('run_ended', 500)])).toEqual([['fill', -Infinity, 500]]);
 });
 
-it('two runs, and those of other GPUs, are kept apart', () => {
+it('runs and GPUs have separate bands', () => {
   const events = [
     event('run_began', 0),
     event('run_began', 10, { run: 'r2', title: 'copy' }),

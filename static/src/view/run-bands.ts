@@ -1,14 +1,14 @@
-/** The times of workloads on each GPU, as bands behind the lines of its charts: one per step. */
+/** The steps of runs on each GPU, as bands behind the lines of its charts. */
 
 import type { Band } from '../chart/content';
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import type { Palette } from './palette';
 
-/** The first step begins with its run, whose title it has. */
+/** The maximum time from the start of a run to its first step, which has the title of the run. */
 const SAME_MS = 1000;
 
-/** Returns the bands of each GPU. A band ends now while its step runs. */
+/** Returns the bands of each GPU. The band of a running step ends now. */
 export function runBands(
   events: readonly Event[],
   palette: Palette,

@@ -7,7 +7,7 @@ import type { Store } from '../model/store';
 import { Part } from './part';
 import type { Freshness } from './value';
 
-/** Runs benchmarks on a server. */
+/** The interface to run benchmarks on a server. */
 export interface Runner {
   request: Request;
   /** Sets whether the server sends the states of runs. */
@@ -23,7 +23,9 @@ export interface RunEntryProps {
   onClose: () => void;
 }
 
-/** The dialog of benchmarks. It is loaded when it first opens, and keeps its state while closed. */
+/**
+ * The benchmark dialog. It is loaded when it first opens, and keeps its state while it is closed.
+ */
 export function RunEntry(props: RunEntryProps): ComponentChild {
   const wasOpened = useRef(false);
   wasOpened.current ||= props.isOpen;

@@ -1,4 +1,4 @@
-/** The sections below the processes: recent events, and the machine around the GPUs. */
+/** The sections below the processes: recent events, and the machine. */
 
 import type { ComponentChild } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
@@ -19,7 +19,7 @@ import type { Event, HostSample, RamSample, Reading, Sample } from '../wire';
 import { SeverityIcon, severityLabel } from './severity-icon';
 import { ReadingValue, type Freshness } from './value';
 
-/** The number of events until all are asked for. */
+/** The number of displayed events before the list is expanded. */
 const SHORT = 5;
 
 export interface EventListProps {
@@ -29,7 +29,9 @@ export interface EventListProps {
   now_ms: number;
 }
 
-/** Recent events, the newest first. Those of processes are frequent, and shown on demand. */
+/**
+ * Recent events, newest first. Events of processes are frequent, so they are only shown on demand.
+ */
 export function EventList({ events, sample, gpus, now_ms }: EventListProps): ComponentChild {
   const [withProcesses, setWithProcesses] = useState(false);
   const [isWhole, setWhole] = useState(false);
@@ -85,13 +87,13 @@ export function EventList({ events, sample, gpus, now_ms }: EventListProps): Com
 
 export interface ShowAllButtonProps {
   count: number;
-  /** The number of rows until all are asked for. */
+  /** The number of displayed rows before the list is expanded. */
   short: number;
   isWhole: boolean;
   onChange: (isWhole: boolean) => void;
 }
 
-/** The button below a list that shows all rows of it, or fewer. */
+/** A button that expands or collapses a list. */
 export function ShowAllButton({
   count,
   short,
@@ -117,7 +119,7 @@ export interface HostStripProps {
   freshness: Freshness;
 }
 
-/** The machine around the GPUs. */
+/** The readings of the machine. */
 export function HostStrip({
   host: { cpu, memory, swap, disk, network },
   freshness,
@@ -204,7 +206,7 @@ function describeSwap(swap: RamSample): string | undefined {
     : trans.__('swap space: %1 of %2', memorySize(used), memorySize(total));
 }
 
-/** A bar for a share; the number next to it is the same as text. */
+/** A bar that shows a share. Screen readers read the number next to it instead. */
 function Meter({ share, title }: { share: number; title?: string | undefined }): ComponentChild {
   const width = `${(Math.min(1, share) * 100).toFixed(1)}%`;
   return (

@@ -8,15 +8,15 @@ const LABELS = table((): Partial<Record<string, string>> => ({
   notice: trans.__('Notice:'),
 }));
 
-/** The text for screen readers in place of the icon; empty without severity. */
+/** Returns the text for screen readers that replaces the icon. It is empty without a severity. */
 export function severityLabel(level: string): string {
   const label = LABELS()[level];
   return label === undefined ? '' : `${label} `;
 }
 
 /**
- * An octagon, a triangle or a disc, so that levels differ by more than color. The nearest
- * `data-level` around it selects shape and color.
+ * An octagon, a triangle or a disc, so that levels differ by more than color. The nearest parent
+ * with `data-level` determines shape and color.
  */
 export function SeverityIcon(): ComponentChild {
   return <span class="gpumon-severity-icon" aria-hidden="true" />;

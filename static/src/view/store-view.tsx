@@ -10,27 +10,27 @@ import { eventMarkers } from './event-markers';
 import type { HeadAction } from './head-action';
 import type { NotebookHost } from './notebook-host';
 
-/** The choices of the page or application around a view. */
+/** The options of the embedding page or application. */
 export interface ViewOptions {
   title: string;
-  /** The message until the first answer. */
+  /** The message before the first answer. */
   connectingMessage?: string;
-  /** Returns more actions of the head; called with each rendering. */
+  /** Returns further actions for the header. Called for each frame. */
   actions?: () => readonly HeadAction[];
-  /** Actions on notebooks, where the view is next to them. */
+  /** The actions on notebooks, for applications with notebooks. */
   notebooks?: NotebookHost;
 }
 
-/** The interface of a view to where it is mounted. */
+/** The functions that the mounted view may call. */
 export interface ViewContext {
   invalidate: () => void;
   onRetry: () => void;
 }
 
-/** The least width of the wide layout, with cards side by side and a column of users. */
+/** The minimum width of the wide layout, which has cards side by side and a column of users. */
 const WIDE_PX = 560;
 
-/** The content of a view's head. */
+/** The content of a view's header. */
 export interface Head {
   status: Status;
   notice: Diagnosis | null;
@@ -38,9 +38,9 @@ export interface Head {
   at_ms: number | null;
 }
 
-/** A view of a store of GPUs. */
+/** A view of the GPUs of a store. */
 export abstract class StoreView extends ComponentView {
-  /** Events are rare compared with renderings. */
+  /** The markers are cached, because events are rare compared with frames. */
   protected readonly markers = remembered(eventMarkers);
 
   constructor(
@@ -56,12 +56,15 @@ export abstract class StoreView extends ComponentView {
     return this.width_px >= WIDE_PX;
   }
 
-  /** The past that the charts show. */
+  /** The data of the charts, from which past values are read. */
   protected get chartedPast(): Pick<Moment, 'timeline' | 'gap_ms'> {
     return this.store;
   }
 
-  /** Returns the content of the head, which sums up `gpus`, also without their alerts. */
+  /**
+   * Returns the content of the header. The summary of `gpus` omits alerts if `withoutAlerts` is
+   * set.
+   */
   protected head(gpus: readonly GpuState[], withoutAlerts = false): Head {
     const { store, options } = this;
     const status = statusOf(store, Date.now(), liveInterval_ms());
@@ -71,7 +74,7 @@ export abstract class StoreView extends ComponentView {
       options.connectingMessage ?? trans.__('Waiting for gpumon.'),
     );
     const { at_ms } = this.cursor;
-    // The stream knows best which GPUs are busy now.
+    // For the current time, the stream has the latest data about busy GPUs.
     const { timeline, gap_ms } = at_ms === null ? store : this.chartedPast;
     const isPast = at_ms !== null;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms, withoutAlerts };

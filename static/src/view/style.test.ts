@@ -8,7 +8,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const SHEETS = new Map(
   readdirSync(join(HERE, 'style')).map((name) => [name, textOf(`style/${name}`)]),
 );
-/** The sheets that are loaded with a part of the view, and the code of that part. */
+/** The style sheets that are loaded with a part of the view, and the code of that part. */
 const PARTS = {
   'details.css': /^view\/details\.tsx$/,
   'fleet.css': /^view\/fleet\//,
@@ -34,7 +34,7 @@ function classesIn(sheet: string): string[] {
   return [...new Set(sheet.match(/(?<=\.)gpumon-[a-z-]+/g))];
 }
 
-/** The classes whose place among others a sheet decides, whatever they stand in. */
+/** Returns the classes for which a style sheet sets `display` regardless of their parents. */
 function laidOut(sheet: string): string[] {
   const rules = sheet.matchAll(/^(?:\.gpumon )?\.(gpumon-[a-z-]+) \{([^}]*)\}/gm);
   return [...rules].flatMap(([, name = '', body = '']) =>
@@ -42,17 +42,17 @@ function laidOut(sheet: string): string[] {
   );
 }
 
-/** The files that have an element of this class. */
+/** Returns the files that contain an element of this class. */
 function usersOf(name: string): string[] {
-  // An `id` of an action is no class.
+  // The `id` of an action is not a class.
   const whole = new RegExp(`(?<!\\bid: ')\\b${name}(?![a-z-])`);
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }
 
-/** Style sheets of elements outside a view: below cells, and in JupyterLab's own bars. */
+/** The style sheets of elements outside a view: below cells, and in JupyterLab's own bars. */
 const OUTSIDE = ['cell.css', 'chip.css', 'oom.css'];
 
-/** Returns the selectors of a style sheet, also those inside at-rules. */
+/** Returns the selectors of a style sheet, including those inside at-rules. */
 function selectorsIn(sheet: string): string[] {
   const rules = sheet.replaceAll(/\/\*[^]*?\*\//g, '').matchAll(/([^{};]+)\{/g);
   return [...rules]
@@ -62,7 +62,7 @@ function selectorsIn(sheet: string): string[] {
     .map((selector) => selector.trim().replaceAll(/\s+/g, ' '));
 }
 
-it('every rule that reaches JupyterLab is scoped', () => {
+it('every rule for JupyterLab is scoped', () => {
   for (const [name, sheet] of SHEETS) {
     const selectors = selectorsIn(sheet);
     expect(selectors.length, name).toBeGreaterThan(3);
@@ -79,7 +79,7 @@ it('every rule that reaches JupyterLab is scoped', () => {
   }
 });
 
-it('styles outside of views reach nothing within views', () => {
+it('outside styles do not affect views', () => {
   for (const name of OUTSIDE) {
     const others = new Set(
       [...SHEETS].flatMap(([other, sheet]) => (other === name ? [] : classesIn(sheet))),
@@ -91,17 +91,17 @@ it('styles outside of views reach nothing within views', () => {
   }
 });
 
-it('no two style sheets lay out the same class', () => {
+it('each class has layout in one sheet', () => {
   const all = [...SHEETS.values()].flatMap((sheet) => [...new Set(laidOut(sheet))]);
   expect(all.filter((name, i) => all.indexOf(name) !== i)).toEqual([]);
 });
 
-it('every class of the style sheets is used', () => {
+it('every class in style sheets is used', () => {
   const classes = [...SHEETS.values()].flatMap(classesIn);
   expect(classes.filter((name) => usersOf(name).length === 0)).toEqual([]);
 });
 
-it('what is styled with a part of the view is in that part alone', () => {
+it('lazy styles are only used by their part', () => {
   for (const [part, files] of Object.entries(PARTS)) {
     const others = new Set(
       [...SHEETS].flatMap(([name, sheet]) => (name === part ? [] : classesIn(sheet))),
@@ -112,7 +112,7 @@ it('what is styled with a part of the view is in that part alone', () => {
   }
 });
 
-it('a button in the status is as tall as its text', () => {
+it('status button does not change line height', () => {
   const px = (sheet: string, selector: string, property: string): number =>
     Number(
       new RegExp(`(?:^|\\n)${selector} \\{[^}]*\\s${property}: (-?\\d+)px`).exec(
@@ -125,8 +125,8 @@ it('a button in the status is as tall as its text', () => {
 });
 
 /**
- * The colors of texts, what is behind them, and where both are defined: the page's in light and
- * dark.
+ * The declarations of the page's light and dark theme, which define the colors of texts and
+ * backgrounds.
  */
 const THEMES = [...textOf('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
   ([, body = '']) => body,
@@ -145,7 +145,7 @@ function luminance(rgb: readonly number[]): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** Returns the contrast, by WCAG 2, of a text with this opacity. */
+/** Returns the WCAG 2 contrast of a text with this opacity. */
 function contrast(text: string, back: string, opacity: number): number {
   const behind = rgbOf(back);
   const seen = rgbOf(text).map((value, i) => value * opacity + (behind[i] ?? 0) * (1 - opacity));
@@ -153,7 +153,7 @@ function contrast(text: string, back: string, opacity: number): number {
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }
 
-it('outdated values can be read', () => {
+it('outdated values are readable', () => {
   expect(THEMES).toHaveLength(2);
   const rules = [...SHEETS.values()].flatMap((sheet) => [
     ...sheet.matchAll(/([^{}]*)\{([^{}]*)\}/g),

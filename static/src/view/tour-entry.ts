@@ -4,14 +4,14 @@ import type { TourTargets } from './tour';
 
 const SEEN = new Stored('gpumon-tour');
 
-/** Shows the tour: once without a request, and on request. */
+/** The tour, which is shown once automatically, and again on request. */
 export class TourEntry {
   private isWanted: boolean;
   private isOpen = false;
 
   /**
-   * With `isOffered`, the tour opens by itself until somebody has closed it once. It does not in
-   * a browser that a program controls, where it would be in the way.
+   * With `isOffered`, the tour opens automatically until the user has closed it once. It does not
+   * open in a browser that is controlled by a program.
    */
   constructor(
     private readonly root: HTMLElement,
@@ -21,12 +21,12 @@ export class TourEntry {
     this.isWanted = isOffered && SEEN.get() === null && !navigator.webdriver;
   }
 
-  /** Shows the tour as soon as there is something to point at. */
+  /** Requests the tour, which is shown when its targets are visible. */
   request(): void {
     this.isWanted = true;
   }
 
-  /** Called when there is something to point at. */
+  /** Called when the targets of the tour are visible. */
   ready(): void {
     if (this.isWanted && !this.isOpen) {
       this.isOpen = true;

@@ -9,7 +9,7 @@ import { TourEntry } from './tour-entry';
 
 const root = document.createElement('div');
 
-/** Things to point at, of which the charts cannot be opened here. */
+/** Returns the targets of the tour. The charts have none. */
 function targets(): TourTargets {
   const [gpus, holders, benchmarks] = [1, 2, 3].map(() => document.createElement('section'));
   return {
@@ -37,7 +37,7 @@ async function pressNext(): Promise<void> {
   await Promise.resolve();
 }
 
-/** Whether it is, as soon as there is something to point at. */
+/** Returns whether the tour is shown after its targets are visible. */
 async function isShown(entry: TourEntry): Promise<boolean> {
   entry.ready();
   await new Promise((resolve) => setTimeout(resolve, 50));

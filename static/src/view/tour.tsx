@@ -8,13 +8,13 @@ import { Modal } from './modal';
 import style from './style/tour.css?inline';
 
 interface TourStep {
-  /** The element that the step points at. */
+  /** The element that the step explains. */
   target: HTMLElement;
   title: string;
   text: string;
 }
 
-/** The elements that the steps point at, as far as they are there. */
+/** The elements that the steps explain; `null` if they do not exist. */
 export interface TourTargets {
   gpus: Element | null;
   holders: Element | null;
@@ -22,13 +22,15 @@ export interface TourTargets {
   benchmarks: Element | null;
 }
 
-/** The distance of the frame from the element that it surrounds, and of the text from the frame. */
+/**
+ * The distances from the frame to the element that it surrounds, and from the text to the frame.
+ */
 const FRAME_PX = 4;
 const GAP_PX = 10;
-/** The least distance from the edges of the window. */
+/** The minimum distance from the edges of the window. */
 const EDGE_PX = 12;
 
-/** Shows a tour of the visible targets. `onEnd` is called when it closes, at its end or before. */
+/** Shows a tour of the visible targets. `onEnd` is called when the tour is completed or closed. */
 export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => void): void {
   adoptStyle(style);
   const host = h('div');
@@ -41,7 +43,7 @@ export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => v
   render(<Tour steps={stepsTo(targets)} onEnd={end} />, host);
 }
 
-/** Closes the dialog around a button, which returns the focus and ends the tour. */
+/** Closes the dialog that contains a button. This returns the focus and ends the tour. */
 function close({ currentTarget }: TargetedMouseEvent<HTMLButtonElement>): void {
   currentTarget.closest('dialog')?.close();
 }
@@ -145,7 +147,7 @@ function stepsTo({ gpus, holders, charts, benchmarks }: TourTargets): TourStep[]
   );
 }
 
-/** Puts the frame around the target, and the card where there is room next to it. */
+/** Moves the frame around the target, and the card next to it where there is room. */
 function placeAround(element: HTMLElement, frame: HTMLElement, card: HTMLElement): void {
   const { innerWidth, innerHeight } = window;
   const target = element.getBoundingClientRect();

@@ -16,7 +16,7 @@ import './details';
 import { OomNote } from './oom-note';
 import { Overview } from './overview';
 
-/** Names and commands are the same in every language. */
+/** Names and commands that are the same in every language. */
 const DATA = [
   'gpumon doctor',
   'gpumon resume',
@@ -71,7 +71,7 @@ function fullStore(): Store {
 
 beforeAll(loadXids);
 
-describe('in another language', () => {
+describe('overview in another language', () => {
   const options = { title: '', connectingMessage: '', notebooks: host, onRetry: vi.fn() };
   const untranslatedIn = (element: Element): string[] => untranslated(textsOf(element), DATA);
 
@@ -82,11 +82,11 @@ describe('in another language', () => {
     return overview;
   }
 
-  it('the overview has no English word, whatever there is to say', () => {
+  it('overview has no English word', () => {
     expect(untranslatedIn(newOverview().element)).toEqual([]);
   });
 
-  it('nor has it with all that can be opened', async () => {
+  it('opened parts have no English word', async () => {
     const overview = newOverview();
     overview.element
       .querySelectorAll<HTMLElement>('.gpumon-toggle')
@@ -104,7 +104,7 @@ describe('in another language', () => {
     expect(untranslatedIn(overview.element)).toEqual([]);
   });
 
-  it('nor has what stands in its place', () => {
+  it('notices have no English word', () => {
     const store = fullStore();
     const overview = new Overview(store, { ...options, invalidate: vi.fn() });
     for (const state of ['starting', 'restarting', 'unavailable', 'paused', 'running'] as const) {
@@ -156,7 +156,7 @@ describe('in another language', () => {
     }
   });
 
-  it('nor has what stands below a cell and in a toolbar', () => {
+  it('cell lines and chips have no English word', () => {
     const line = new CellLine();
     const earlier = { ...STORED, duration_s: 1 };
     line.update(COST, false, earlier);

@@ -6,18 +6,21 @@ import { describeAbsence } from '../model/describe';
 import { absenceOf, takenAt, valueOf } from '../model/reading';
 import type { Reading } from '../wire';
 
-/** A slow reading, such as a limit, is read again within half a minute. */
+/** The maximum age of a slow reading, such as a limit. It is read again every half minute. */
 const SLOW_READING_MS = 60_000;
 
-/** How the readings of one sample have to be judged. */
+/** The context that determines whether readings are current. */
 export interface Freshness {
   now_ms: number;
-  /** Nothing in this sample is current: the GPU does not answer, or the sample is old. */
+  /**
+   * Whether no reading of the sample is current, because the GPU does not respond or the sample is
+   * old.
+   */
   stale: boolean;
 }
 
 interface ValueProps {
-  /** The reading's path in the sample; tests find it as `data-reading`. */
+  /** The path of the reading in the sample, which tests find as `data-reading`. */
   id: string;
   /** The total or the limit of the value. */
   rest?: string;
@@ -27,13 +30,13 @@ interface ValueProps {
 }
 
 export interface ReadingProps<T> extends ValueProps {
-  /** `null` until it has been read. */
+  /** The reading; `null` until it has been read. */
   reading: Reading<T> | null;
   format: (value: T) => string;
   freshness: Freshness;
 }
 
-/** A reading: its value, or a dash with the reason for its absence. */
+/** The value of a reading, or a dash with the reason why it is missing. */
 export function ReadingValue<T>({
   reading,
   format,
@@ -53,7 +56,7 @@ export function ReadingValue<T>({
   return <Value {...rest} text={format(value)} isStale={isStale} title={title} />;
 }
 
-/** A value of a moment in the past; `null` is a gap. */
+/** A past value; `null` is a gap. */
 export function PastValue({ text, ...rest }: ValueProps & { text: string | null }): ComponentChild {
   return text === null ? (
     <Value {...rest} absent={trans.__('no sample at this time')} />

@@ -1,4 +1,4 @@
-/** The page and its charts in Firefox, over WebDriver BiDi. */
+/** Tests of the page and its charts in Firefox, over WebDriver BiDi. */
 
 import { launch, type Browser, type Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { TIMEOUT_MS } from '../src/patience';
 let server: GpumonServer;
 let browser: Browser;
 let page: Page;
-/** Errors on the console, exceptions that nobody caught, and violations of the policy. */
+/** Errors on the console, uncaught exceptions, and violations of the content security policy. */
 let errors: string[];
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ function textOf(selector: string): Promise<string> {
   return page.$eval(selector, (element) => element.textContent);
 }
 
-/** Returns a picture of a canvas, and the number of its pixels that are not empty. */
+/** Returns the image of a canvas, and the number of its pixels that are not empty. */
 function drawnOn(selector: string): Promise<{ picture: string; pixels: number }> {
   return page.$eval(selector, (element) => {
     const canvas = element as unknown as HTMLCanvasElement;
@@ -124,7 +124,7 @@ it('menu opens by keys, and closes by Escape', async () => {
   expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('SUMMARY');
 });
 
-it('address leads from overview to charts and back', async () => {
+it('URL leads from overview to charts and back', async () => {
   await open('');
   await page.click('[data-testid=gpumon-charts]');
   await page.waitForSelector('.gpumon-dashboard[data-gpumon-state=live]');
@@ -133,13 +133,13 @@ it('address leads from overview to charts and back', async () => {
   await page.waitForSelector('[data-testid=gpumon][data-gpumon-state=live]');
 });
 
-it('policy is strict', async () => {
+it('content security policy is strict', async () => {
   const response = await page.goto(server.url);
   const policy = response?.headers()['content-security-policy'] ?? '';
   expect(policy).toContain("default-src 'self'");
   expect(policy).not.toContain('unsafe');
   await page.waitForSelector('[data-gpumon-state=live]');
-  // The policy forbids styles in markup.
+  // The content security policy forbids styles in markup.
   const isRefused = await page.evaluate(() => {
     const element = document.createElement('p');
     element.setAttribute('style', 'display: none');

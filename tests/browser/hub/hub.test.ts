@@ -1,4 +1,4 @@
-/** The panel behind a JupyterHub: two users, each with a server of their own below one address. */
+/** Tests of the panel behind a JupyterHub with two users, each with their own server. */
 
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { isRunning } from '../src/processes';
 import { View } from '../src/view';
 import { JupyterHub, type User } from './jupyterhub';
 
-/** Kernels and servers that nobody has used for so long are ended. */
+/** The time after which unused kernels and servers are ended. */
 const IDLE_S = 5;
 const CULL_KERNELS = [
   'cull_interval=1',
@@ -25,13 +25,13 @@ const CULL_KERNELS = [
 ];
 const GPU = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
 
-/** A cell that runs until a file is there. */
+/** A cell that runs until a file exists. */
 const WAITS = 'import os, time\nwhile not os.path.exists("go"):\n    time.sleep(0.1)';
 
-/** On the command line of another user. */
+/** A value on the command line of another user. */
 const SECRET = '600.0625';
 
-/** Somebody in front of JupyterLab. */
+/** A user of JupyterLab. */
 interface Person {
   page: Page;
   conduct: Conduct;
@@ -49,7 +49,7 @@ const it = base
     onCleanup(() => hub.stop());
     return hub;
   })
-  /** A program of another user of the machine, where the tests may start one. */
+  /** A program of another user of the machine, if the tests may start one. */
   .extend('stranger', { scope: 'file' }, ({}, { onCleanup }) => {
     const asRoot = process.getuid?.() === 0;
     const child = spawn(
@@ -60,7 +60,7 @@ const it = base
     onCleanup(() => void child.kill());
     return child.pid ?? 0;
   })
-  /** Both with panel and charts open. */
+  /** Two users, both with an open panel and open charts. */
   .extend('people', { scope: 'file' }, async ({ browser, hub }, { onCleanup }) => {
     const enter = async (user: User): Promise<Person> => {
       const { page, conduct } = await newPage(browser);
@@ -81,8 +81,7 @@ const it = base
   .extend('ben', ({ people }) => people.ben);
 
 /**
- * What the server of `user` answers to a page that is open, which asks with all that its browser
- * knows.
+ * Returns the answer to a request that an open page sends to the server of `user` with its cookies.
  */
 const asks = (page: Page, method: string, url: string): Promise<{ status: number; text: string }> =>
   page.evaluate(
@@ -93,8 +92,8 @@ const asks = (page: Page, method: string, url: string): Promise<{ status: number
     [method, url] as const,
   );
 
-describe('behind a JupyterHub', () => {
-  it('each user has the panel, its history and its charts', async ({ ana, ben }) => {
+describe('JupyterHub', () => {
+  it('each user has panel, history and charts', async ({ ana, ben }) => {
     const watch = async ({ page, view, conduct }: Person): Promise<void> => {
       await view.live();
       await view.changes(0, 'power.draw_watts');
@@ -106,12 +105,7 @@ describe('behind a JupyterHub', () => {
     await Promise.all([watch(ana), watch(ben)]);
   });
 
-  it('runs are the user’s own, and nobody else may start or see them', async ({
-    hub,
-    ana,
-    ben,
-    worker,
-  }) => {
+  it('runs are private to their user', async ({ hub, ana, ben, worker }) => {
     const { page, view } = ana;
     await (await view.menuAction('gpumon-run')).click();
     const search = page.getByRole('combobox', { name: 'Search benchmarks' });
@@ -125,7 +119,7 @@ describe('behind a JupyterHub', () => {
     expect(JSON.parse((await asks(ben.page, 'GET', `${hub.at('ben')}${runs}`)).text)).toMatchObject(
       { runs: [] },
     );
-    // The header that proves where a request comes from is missing.
+    // This request lacks the header that proves its origin.
     const unproven = await asks(page, 'POST', `${hub.at('ana')}${runs}`);
     expect(unproven).toMatchObject({
       status: 403,
@@ -139,13 +133,7 @@ describe('behind a JupyterHub', () => {
     await page.keyboard.press('Escape');
   });
 
-  it('a kernel is named to its user, and culled beside the open panel', async ({
-    hub,
-    scenario,
-    stranger,
-    ana,
-    ben,
-  }) => {
+  it('kernel is named to its user and culled', async ({ hub, scenario, stranger, ana, ben }) => {
     const { page } = ana;
     hub.write('ana', 'train.ipynb', notebookOf([WAITS]));
     await page.goto(`${hub.at('ana')}lab/tree/train.ipynb`);
@@ -178,13 +166,9 @@ describe('behind a JupyterHub', () => {
     expect(await cells.count()).toBe(0);
   });
 
-  it('idle servers are culled though panel and page stay live, and their gpumon ends with them', async ({
-    hub,
-    ana,
-    ben,
-    onTestFinished,
-  }) => {
-    // JupyterLab itself asks its server for news every few seconds, which counts as activity.
+  it('idle servers are culled with their gpumon', async ({ hub, ana, ben, onTestFinished }) => {
+    // JupyterLab regularly polls its server, which would count as activity, so these requests are
+    // blocked.
     await ben.page.route(/\/user\/ben\/(lab\/)?api\//, () => undefined);
     await ana.page.goto(`${hub.at('ana')}gpumon/`);
     await Promise.all([ana.view.live(), ben.view.live()]);
@@ -197,7 +181,7 @@ describe('behind a JupyterHub', () => {
     });
     await expect.poll(() => hub.running(), { message: culler.output }).toEqual([]);
     await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
-    // By this the panel knows what has happened.
+    // The panel uses this status to detect that the server was ended.
     expect((await asks(ana.page, 'GET', `${hub.at('ana')}gpumon/healthz`)).status).toBe(424);
   });
 });

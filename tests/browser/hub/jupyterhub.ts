@@ -1,4 +1,4 @@
-/** A JupyterHub, as somebody administers it. */
+/** A JupyterHub for tests, from the administrator's perspective. */
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
@@ -17,7 +17,7 @@ const CONFIG = fileURLToPath(new URL('jupyterhub_config.py', import.meta.url));
 const PROXY = path.join(ROOT, 'node_modules/configurable-http-proxy/bin/configurable-http-proxy');
 export type User = 'ana' | 'ben';
 
-/** What the hub knows about a user. */
+/** The hub's data about a user. */
 interface UserModel {
   name: string;
   servers: Record<string, { state: { pid: number } } | undefined>;
@@ -30,7 +30,7 @@ export class JupyterHub {
     private readonly url: string,
   ) {}
 
-  /** Starts a hub whose users' servers have these environment variables and arguments. */
+  /** Starts a hub that starts users' servers with these environment variables and arguments. */
   static async start(env: Record<string, string>, args: readonly string[]): Promise<JupyterHub> {
     const folder = newFolder();
     const [port, hub_port, proxy_port] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -58,15 +58,12 @@ export class JupyterHub {
     return new JupyterHub(program, folder, url);
   }
 
-  /** The address of a user's server, with a closing slash. */
+  /** Returns the URL of a user's server, with a trailing slash. */
   at(user: User): string {
     return `${this.url}user/${user}/`;
   }
 
-  /**
-   * Logs a user in, and opens a page of the user's own server, which is started where it does not
-   * run.
-   */
+  /** Logs a user in, and opens a page of the user's server, which is started if needed. */
   async open(page: Page, user: User, where: string): Promise<void> {
     await page.goto(
       `${this.url}hub/login?next=${encodeURIComponent(`/hub/spawn/${user}?next=/user/${user}/${where}`)}`,
@@ -77,17 +74,17 @@ export class JupyterHub {
     await page.waitForURL(`${this.at(user)}${where}**`);
   }
 
-  /** Asks Jupyter's REST interface of a user's server. */
+  /** Sends a request to the Jupyter REST API of a user's server. */
   api<T>(user: User, method: string, where: string, body?: unknown): Promise<T> {
     return ask(`${this.at(user)}api/${where}`, method, body);
   }
 
-  /** Puts a file into a user's home. */
+  /** Writes a file into a user's home directory. */
   write(user: User, name: string, text: string): void {
     writeFileSync(path.join(this.folder, user, name), text);
   }
 
-  /** The process of a user's kernel. */
+  /** Returns the PID of a user's kernel. */
   async kernelPid(user: User): Promise<number> {
     const [kernel] = await this.api<{ id: string }[]>(user, 'GET', 'kernels');
     const server = await this.server(user);
@@ -101,19 +98,19 @@ export class JupyterHub {
     return pid;
   }
 
-  /** The users whose servers run. */
+  /** Returns the users whose servers are running. */
   async running(): Promise<string[]> {
     const users = await ask<UserModel[]>(`${this.url}hub/api/users`, 'GET');
     return users.filter(({ servers }) => servers[''] !== undefined).map(({ name }) => name);
   }
 
-  /** The gpumons that a user's server has started. */
+  /** Returns the PIDs of the gpumon processes of a user's server. */
   async gpumons(user: User): Promise<number[]> {
     const server = await this.server(user);
     return server === undefined ? [] : gpumonPidsBelow(server.state.pid);
   }
 
-  /** Ends servers that nobody has used for so long, as long as it runs. */
+  /** Starts a program that ends servers that have been unused for this long. */
   cull(idle_s: number): Program {
     const options = [`--url=${this.url}hub/api`, `--timeout=${String(idle_s)}`, '--cull-every=1'];
     return new Program(

@@ -1,8 +1,8 @@
-/** What kernels run on a real GPU, and what they say of it themselves. */
+/** The programs that kernels run on a real GPU, with their own measurements. */
 
 /**
- * Makes a context, and reckons what it takes besides the framework's own memory. Everything is told
- * as JSON.
+ * Creates a CUDA context and determines the memory that it uses in addition to the framework's. All
+ * results are printed as JSON.
  */
 const BEGIN = `
 import json, os, time
@@ -16,16 +16,19 @@ def tell(**figures):
     print(json.dumps(figures), flush=True)
 `;
 
-/** A framework: cells that begin with it, take memory, and work. */
+/** A framework with the code of cells that initialize it, allocate memory, and compute. */
 export interface Framework {
   name: string;
   module: string;
   begin: string;
-  /** Takes ever more and gives most of it back; tells the peak with the context, in bytes. */
+  /**
+   * Allocates more and more memory and frees most of it. Prints the peak including the context, in
+   * bytes.
+   */
   peak: string;
-  /** Works for five seconds; tells the energy by the GPU's counter, in joules. */
+  /** Computes for five seconds. Prints the energy by the GPU's counter, in joules. */
   energy: string;
-  /** Asks for more than there is. */
+  /** Requests more memory than exists. */
   tooMuch: string;
 }
 
@@ -81,7 +84,7 @@ tell(peak=peak)`,
   },
 ];
 
-/** Others, of which only the error is looked at. */
+/** Frameworks for which only the error is tested. */
 export const FAILING = [
   {
     name: 'JAX',

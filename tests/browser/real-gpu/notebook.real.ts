@@ -1,10 +1,11 @@
 /**
- * A notebook's cells on a real GPU: the line below each, beside what the framework and the GPU's
- * own counter say.
+ * Tests of a notebook's cells on a real GPU. The line below each cell is compared with the
+ * measurements of the framework and the GPU's own counter.
  *
- *     npm run real-gpu --workspace tests/browser
+ * npm run real-gpu --workspace tests/browser
  *
- * Needs an NVIDIA driver, and in the Jupyter of the tests PyTorch or CuPy, and nvidia-ml-py.
+ * The tests need an NVIDIA driver, and PyTorch or CuPy and nvidia-ml-py in the tests' Jupyter
+ * environment.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -23,7 +24,7 @@ import { FAILING, FRAMEWORKS } from './kernels';
 
 const PEAK_WITHIN = 0.02;
 const ENERGY_WITHIN = 0.03;
-/** Pictures to look at. */
+/** The directory of screenshots for manual inspection. */
 const PICTURES = path.join(ROOT, 'target/real-gpu');
 
 const UNITS: Readonly<Record<string, number>> = { J: 1, kJ: 1e3, MiB: 1024 ** 2, GiB: 1024 ** 3 };
@@ -37,7 +38,7 @@ const hasModule = (name: string): boolean => {
   }
 };
 
-describe('a notebook on a real GPU', () => {
+describe('notebook on a real GPU', () => {
   let browser: Browser;
   let jupyter: JupyterServer;
   let page: Page;
@@ -50,7 +51,7 @@ describe('a notebook on a real GPU', () => {
     await new Lab(page).ready();
     await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
   };
-  /** A page that still starts loses keys. */
+  /** Runs a cell. The key press is repeated, because a page that is still starting ignores it. */
   const run = async (index: number): Promise<void> => {
     const prompt = cell(index).locator('.jp-InputPrompt');
     const started = async (): Promise<boolean> => {
@@ -61,7 +62,7 @@ describe('a notebook on a real GPU', () => {
     };
     await expect.poll(started, { message: 'the cell does not run' }).toBe(true);
   };
-  /** Runs a cell, and gives what it has told itself. */
+  /** Runs a cell, and returns the values that it printed. */
   const measured = async (index: number): Promise<Record<string, number>> => {
     await run(index);
     const output = cell(index).locator('.jp-OutputArea-output', { hasText: '{' });
@@ -69,11 +70,12 @@ describe('a notebook on a real GPU', () => {
     return JSON.parse((await output.innerText()).trim()) as Record<string, number>;
   };
   /**
-   * A part of the line below a cell that has ended, in bytes or joules, once it changes no more.
+   * Returns a part of the line below a finished cell, in bytes or joules, when it no longer
+   * changes.
    */
   const shown = async (index: number, what: 'peak' | 'energy'): Promise<number> => {
     await cell(index).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
-    // The driver's records of the last two seconds are still to come.
+    // The driver's records of the last two seconds arrive late.
     await page.waitForTimeout(4000);
     const text = (await cell(index).locator(`[data-cost=${what}]`).innerText()).replaceAll(
       '\u00a0',
@@ -106,7 +108,7 @@ describe('a notebook on a real GPU', () => {
   });
 
   for (const { name, module, begin, peak, energy, tooMuch } of FRAMEWORKS) {
-    it.skipIf(!hasModule(module))(`tells peak and energy of a cell with ${name}`, async () => {
+    it.skipIf(!hasModule(module))(`cell shows peak and energy with ${name}`, async () => {
       await open(`${name}.ipynb`, [begin, peak, energy, tooMuch]);
       const { context = NaN } = await measured(0);
       const { peak: own_bytes = NaN } = await measured(1);
@@ -133,7 +135,7 @@ describe('a notebook on a real GPU', () => {
   }
 
   for (const { name, module, code } of FAILING) {
-    it.skipIf(!hasModule(module))(`explains an error of ${name}`, async () => {
+    it.skipIf(!hasModule(module))(`error of ${name} is explained`, async () => {
       await open(`${name}.ipynb`, [code]);
       await run(0);
       const note = page.getByTestId('gpumon-oom');

@@ -1,4 +1,4 @@
-/** Text with a terminal's escape sequences, as spans with classes. */
+/** Text with terminal escape sequences, converted to spans with classes. */
 
 export interface Span {
   text: string;
@@ -9,8 +9,8 @@ const WEIGHTS: Record<number, string> = { 1: 'bold', 2: 'dim', 4: 'underlined' }
 const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
 /**
- * Understands bold, dim, underlined and the eight colors of the foreground; fails at anything else,
- * so that no picture lies.
+ * Supports bold, dim, underline and the eight foreground colors. Throws an error for any other
+ * sequence, so that no image is wrong.
  */
 export function spansOf(printed: string): Span[] {
   const spans: Span[] = [];

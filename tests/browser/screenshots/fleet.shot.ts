@@ -1,4 +1,4 @@
-/** A made-up fleet of 8,000 GPUs: its map, and who uses it. */
+/** Screenshots of a generated fleet of 8,000 GPUs: its map, and its usage. */
 
 import { it, onTestFinished } from 'vitest';
 
@@ -12,7 +12,7 @@ const VIEWS = [
   { name: 'fleet-dark.png', colorScheme: 'dark', address: 'view=users' },
 ] as const;
 
-it('pictures of a fleet', async () => {
+it('images of a fleet', async () => {
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
   const server = await FakeFleet.start(fleetOf({ nodes: 1000, gpus: 8, at_ms: Date.now() }));
@@ -25,7 +25,7 @@ it('pictures of a fleet', async () => {
     });
     await page.goto(`${server.url}#fleet?${address}`);
     await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
-    // What belongs to ranges of time comes after the fleet itself.
+    // The data of time ranges arrive after the fleet itself.
     await page.locator('[data-tile=energy]:not([data-pending])').waitFor();
     await page.locator('.gpumon-tile canvas').first().waitFor();
     await saveImage(page, name);

@@ -1,4 +1,4 @@
-/** Where the pictures of the documentation are, and how they are taken. */
+/** The directory of the documentation's images, and the function that writes them. */
 
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -12,7 +12,7 @@ const IMAGES = path.join(ROOT, 'docs/images');
 /** Simulated GPUs, which look the same on every machine. */
 export const SOURCE = 'sim:4';
 
-/** Writes one picture: of what a window shows of a page, of all of it, or of one element. */
+/** Writes a screenshot: of the visible part of a page, of the whole page, or of one element. */
 export async function saveImage(
   what: Page | Locator,
   name: string,

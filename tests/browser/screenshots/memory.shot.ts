@@ -1,6 +1,6 @@
 /**
- * Memory that runs out: the explanation below a cell that failed, and the notification before it
- * happens again.
+ * Screenshots about memory that runs out: the explanation below a failed cell, and the warning
+ * before it happens again.
  */
 
 import { it } from 'vitest';
@@ -10,12 +10,12 @@ import { Lab } from '../src/lab';
 import { saveImage } from './images';
 import { held, startNotebooks } from './notebooks';
 
-/** What PyTorch raises; there is no PyTorch here. */
+/** A cell that raises PyTorch's error, because PyTorch is not installed. */
 const CODE = [
   'raise type("OutOfMemoryError", (RuntimeError,), {})(\n    "CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total capacity of 139.81 GiB of which 12.73 GiB is free.")',
 ];
 
-it('picture of memory that runs out', async () => {
+it('images of memory that runs out', async () => {
   const { browser, jupyter, train, evaluation, script } = await startNotebooks(CODE);
   const growing = [
     [0, '30 GiB'],

@@ -1,4 +1,6 @@
-/** A notebook whose cell has used a GPU, beside the panel that names it. */
+/**
+ * Screenshots of a notebook whose cell has used a GPU, next to the panel that shows the notebook.
+ */
 
 import { expect, it } from 'vitest';
 
@@ -9,17 +11,14 @@ import { View } from '../src/view';
 import { saveImage } from './images';
 import { held, startNotebooks } from './notebooks';
 
-/**
- * Nothing here computes: what the GPU does is the fake library's script, and this waits for its
- * end.
- */
+/** A cell that only waits, because the fake library's script determines the use of the GPU. */
 const CODE = [
   'import time\n\ndef train(epochs):\n    for _ in range(epochs):\n        time.sleep(1)',
   'train(epochs=12)',
   'train(epochs=2)',
 ];
 
-it('picture of a notebook beside the panel', async () => {
+it('images of a notebook next to the panel', async () => {
   const { browser, jupyter, train, evaluation, script } = await startNotebooks(CODE);
   const growing = [
     [0, '44 GiB'],
@@ -52,7 +51,7 @@ it('picture of a notebook beside the panel', async () => {
   await lines.nth(1).waitFor();
   await saveImage(page, 'notebook.png');
 
-  // The charts of the GPU, with the cells that ran on it.
+  // This screenshot shows the charts of the GPU with the cells that ran on it.
   await page
     .locator('#gpumon-panel [data-gpu-index="0"]')
     .getByRole('button', { name: 'Open charts' })
@@ -62,7 +61,7 @@ it('picture of a notebook beside the panel', async () => {
   await charts.live();
   await charts.chooseTimeRange(/^1\smin$/);
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
-  // What holders have is drawn from now on.
+  // The charts need some time, because the memory of holders is only drawn from now on.
   await page.waitForTimeout(15_000);
   await saveImage(page, 'charts.png');
   await lab.theme('JupyterLab Dark');

@@ -1,4 +1,4 @@
-/** Two notebooks whose kernels hold GPU memory, as the script of the fake library has it. */
+/** Two notebooks whose kernels use GPU memory, as defined by the script of the fake library. */
 
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,15 +14,16 @@ import { notebookOf } from '../src/notebook-file';
 export interface Notebooks {
   browser: Browser;
   jupyter: JupyterServer;
-  /** The PIDs of their kernels. */
+  /** The PIDs of the notebooks' kernels. */
   train: number;
   evaluation: number;
-  /** Writes what the GPUs do from now on. */
+  /** Replaces the script of the GPUs. */
   script: (toml: string) => void;
 }
 
 /**
- * Starts Jupyter with `train.ipynb`, which has these cells, and `eval.ipynb`, until the test ends.
+ * Starts Jupyter with `eval.ipynb` and with `train.ipynb`, which has these cells, until the test
+ * ends.
  */
 export async function startNotebooks(code: readonly string[]): Promise<Notebooks> {
   const scenario = path.join(newFolder(), 'scenario.toml');
@@ -39,7 +40,7 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
   return { browser, jupyter, train, evaluation, script };
 }
 
-/** A process in such a script; `memory` is a size, or sizes by their second. */
+/** Returns a process of the fake library's script. `memory` is a size, or sizes by second. */
 export function held(gpu: number, pid: number, memory: unknown, percent: number): string {
   return `[[process]]\ngpu = ${gpu}\npid = ${pid}\nmemory = ${JSON.stringify(memory)}\nsm_percent = ${percent}\n`;
 }

@@ -1,4 +1,4 @@
-/** What `gpumon` prints into a terminal. */
+/** Screenshots of the output of `gpumon` in a terminal. */
 
 import { execFileSync } from 'node:child_process';
 
@@ -18,8 +18,8 @@ const STYLE = `
   .magenta { color: #d99bf0; } .cyan { color: #56c8d8; } .white { color: #ffffff; } .black { color: #5c6370; }
 `;
 
-it('a picture of the table', async () => {
-  // script(1) gives it a terminal, so that it fills the width and uses colors.
+it('image of the table', async () => {
+  // script(1) provides a terminal, so that the output fills the width and has colors.
   const command = `stty cols ${COLUMNS}; exec '${GPUMON}' --source ${SOURCE}`;
   const printed = execFileSync(
     'script',

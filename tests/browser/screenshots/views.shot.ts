@@ -1,4 +1,4 @@
-/** The panel in JupyterLab and the page, light and dark. */
+/** Screenshots of the panel in JupyterLab and of the page, in light and dark. */
 
 import { it, onTestFinished } from 'vitest';
 
@@ -9,14 +9,14 @@ import { notebookOf } from '../src/notebook-file';
 import { View } from '../src/view';
 import { SOURCE, saveImage } from './images';
 
-/** The charts show two minutes. */
+/** The time to record, because the charts show two minutes. */
 const HISTORY_S = 122;
 const CODE = [
   'from datasets import load_dataset\nfrom transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments',
   'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen3-8B", dtype="bfloat16", device_map="cuda:0")\ntokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen3-8B")',
   'trainer = Trainer(\n    model=model,\n    args=TrainingArguments("out", per_device_train_batch_size=8, bf16=True, max_steps=20_000),\n    train_dataset=load_dataset("text", data_files="corpus/*.txt")["train"],\n)\ntrainer.train()',
 ];
-it('pictures of panel and page', async () => {
+it('images of panel and page', async () => {
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
   const jupyter = await JupyterServer.start({ GPUMON_SOURCE: SOURCE });

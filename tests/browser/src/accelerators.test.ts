@@ -1,6 +1,6 @@
 /**
- * The button that loads cudf.pandas and cuml.accel: real kernels, and modules of those names beside
- * the notebook.
+ * Tests of the button that loads cudf.pandas and cuml.accel, with real kernels and fake modules of
+ * those names next to the notebook.
  */
 
 import type { Locator, Page } from 'playwright-core';
@@ -16,14 +16,14 @@ const BROKEN = 'def load_ipython_extension(ipython):\n    raise RuntimeError("no
 const LOOK = `import sys\nprint("loaded", globals().get("order"), [name for name in ("cudf", "cuml") if name in sys.modules])`;
 const NAMES = 'print("names", sorted(name for name in set(globals()) - before if name[0] != "_"))';
 
-describe('the accelerators of a notebook', () => {
+describe('accelerators of a notebook', () => {
   let page: Page;
 
   const button = (): Locator => page.getByTestId('gpumon-accelerate').filter({ visible: true });
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const prompt = async (index: number): Promise<string> =>
     cell(index).locator('.jp-InputPrompt').innerText();
-  /** Runs a cell, and gives its output when it is done. */
+  /** Runs a cell, and returns its output when it has ended. */
   const run = async (index: number): Promise<string> => {
     await runCell(page, index);
     await expect.poll(() => prompt(index)).toMatch(/\d/);
@@ -51,16 +51,13 @@ describe('the accelerators of a notebook', () => {
     simulated.write('both/a.ipynb', notebookOf(['before = set(globals())', LOOK, NAMES]));
     simulated.write('late/a.ipynb', notebookOf(['import pandas', LOOK]));
     simulated.write('broken/a.ipynb', notebookOf([LOOK]));
-    // No package, and beside it a namesake of what it would hold.
+    // This `cudf` is not a package, and another module has the name of its submodule.
     simulated.write('none/cudf.py', '');
     simulated.write('none/pandas.py', '');
     simulated.write('none/a.ipynb', notebookOf([LOOK]));
   });
 
-  it('are offered without being imported, and loaded without a trace in the notebook', async ({
-    simulated,
-    conduct,
-  }) => {
+  it('accelerators load without a trace', async ({ simulated, conduct }) => {
     await open(simulated.page('lab/tree/both/a.ipynb'));
     await button().waitFor();
     await run(0);
@@ -74,7 +71,7 @@ describe('the accelerators of a notebook', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('are loaded after a restart where pandas was there before them', async ({ simulated }) => {
+  it('loaded pandas requires a kernel restart', async ({ simulated }) => {
     await open(simulated.page('lab/tree/late/a.ipynb'));
     await button().waitFor();
     await run(0);
@@ -88,7 +85,7 @@ describe('the accelerators of a notebook', () => {
     expect(await prompt(1)).toBe('[1]:');
   });
 
-  it('say what went wrong, here in Notebook 7', async ({ simulated }) => {
+  it('failure is reported in Notebook 7', async ({ simulated }) => {
     await page.goto(simulated.page('notebooks/broken/a.ipynb'));
     await button().click();
     const dialog = page.locator('.jp-Dialog', { hasText: 'Not all accelerators could be loaded' });
@@ -97,8 +94,8 @@ describe('the accelerators of a notebook', () => {
     expect(await dialog.innerText()).not.toContain('cudf.pandas');
   });
 
-  it('are not offered where the kernel has none, or a setting says so', async ({ simulated }) => {
-    // No button tells that this kernel is ready, so it is from the beginning.
+  it('missing or disabled accelerators are not offered', async ({ simulated }) => {
+    // There is no button that shows when the kernel is ready, so it is started before.
     await simulated.startKernel('none/a.ipynb');
     await open(simulated.page('lab/tree/none/a.ipynb'));
     expect(await run(0)).toContain('loaded None []');

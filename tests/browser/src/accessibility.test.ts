@@ -1,4 +1,4 @@
-/** The overview of GPUs checked by axe-core, in light and dark: as a page and as a panel. */
+/** Tests of the overview with axe-core, on the page and in the panel, in light and dark. */
 
 import { expect } from 'vitest';
 
@@ -16,7 +16,7 @@ it.for([1, 2, 8])('page of %i GPUs passes axe', async (gpus, { page, view, onTes
     await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
     expect(await violations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
   }
-  // Everything that opens.
+  // Everything that can be opened is opened.
   await page.locator('.gpumon-head-menu > summary').click();
   const toggle = view.gpu(0).locator('.gpumon-toggle');
   if ((await toggle.getAttribute('aria-expanded')) !== 'true') {

@@ -1,4 +1,4 @@
-/** What axe-core finds wrong with what stands in a page. */
+/** Accessibility violations that axe-core finds on a page. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,9 +8,9 @@ import type { Page } from 'playwright-core';
 
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** One line for each rule and element of `selector` that violates it. */
+/** Returns one line for each violated rule and each element within `selector` that violates it. */
 export async function violations(page: Page, selector: string): Promise<string[]> {
-  // Not as a script of the page, which its policy would refuse.
+  // A script element would be blocked by the page's content security policy.
   await page.evaluate(SOURCE);
   const { violations } = await page.evaluate(
     (within) =>

@@ -1,4 +1,4 @@
-/** Headless Chromium, and what a page of it complains about. */
+/** Headless Chromium, and the problems of its pages. */
 
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumPath(),
     args: [
-      // Containers give no room for the sandbox, and the pages are our own.
+      // Containers do not support the sandbox, and the tests only open gpumon's own pages.
       '--no-sandbox',
       '--disable-gpu',
       '--disable-quic',
@@ -25,15 +25,15 @@ export async function launchBrowser(): Promise<Browser> {
   });
 }
 
-/** What a page did that it should not have done. */
+/** The unwanted behavior of a page. */
 export interface Conduct {
-  /** Errors on the console, and exceptions that nobody caught. */
+  /** Errors on the console, and uncaught exceptions. */
   errors: string[];
-  /** Requests to another origin than the page's own. */
+  /** Requests to other origins than the page's own. */
   foreignRequests: string[];
 }
 
-/** A new page with nothing remembered. */
+/** Opens a new page without stored data. */
 export async function newPage(
   browser: Browser,
   options: BrowserContextOptions = {},
@@ -59,7 +59,7 @@ export async function newPage(
 }
 
 /**
- * Closes a page at the end of a test; where that has failed, a picture of it is left in
+ * Closes a page at the end of a test. If the test has failed, writes a screenshot to
  * target/browser.
  */
 export async function closePage(page: Page, task: TestContext['task']): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * What a cell took of a GPU, below the cell: a real kernel whose GPU memory the fake library
- * scripts.
+ * Tests of the line below cells, with a real kernel whose GPU memory is scripted by the fake
+ * library.
  */
 
 import type { Locator, Page } from 'playwright-core';
@@ -12,8 +12,8 @@ import { kernelReady, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 /**
- * The kernel holds more from here to there, seconds after the start of the scenario; the cell has
- * to run by then.
+ * The time range in which the kernel uses more memory, in seconds after the start of the scenario.
+ * The cell must be running by then.
  */
 const PEAK_FROM_S = 15;
 const PEAK_TO_S = 18;
@@ -31,9 +31,7 @@ const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   return kernel;
 });
 
-/**
- * Has the kernel hold so much memory, by the seconds since then where it is more than one amount.
- */
+/** Sets the memory of the kernel: one size, or sizes by seconds since `start_ms`. */
 async function script(
   jupyter: JupyterServer,
   kernel: KernelSession,
@@ -46,16 +44,16 @@ async function script(
   );
 }
 
-describe('the line below a cell', () => {
+describe('line below a cell', () => {
   let page: Page;
 
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const cost = (index: number, what: string): Locator => cell(index).locator(`[data-cost=${what}]`);
-  /** What a part of the line says, with plain spaces. */
+  /** Returns a part of the line, with ordinary spaces. */
   const said = async (index: number, what: string): Promise<string> =>
     (await cost(index, what).innerText()).replaceAll('\u00a0', ' ');
 
-  /** Returns the readings in the notebook's toolbar and the status bar. */
+  /** Returns the readings in the notebook's toolbar and in the status bar. */
   const readChips = async (): Promise<string[]> => {
     const chips = page.getByTestId('gpumon-chip').filter({ visible: true });
     return (await chips.allInnerTexts()).map((text) => text.replaceAll('\u00a0', ' '));
@@ -68,13 +66,9 @@ describe('the line below a cell', () => {
     await kernelReady(page);
   });
 
-  it('tells the scripted peak, while the cell runs and after it', async ({
-    scripted,
-    kernel,
-    conduct,
-  }) => {
+  it('scripted peak is shown during and after run', async ({ scripted, kernel, conduct }) => {
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));
-    // The time of what follows counts from here, however long all has taken until now.
+    // The scenario's time starts here, regardless of how long the previous steps took.
     const start_ms = Date.now();
     scripted.write('ends', String(start_ms / 1000 + CELL_ENDS_S));
     const memory = [
@@ -90,7 +84,7 @@ describe('the line below a cell', () => {
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();
     await cell(0).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
     expect(await said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
-    // What was drawn is 500 W, and half of the time kernels ran.
+    // The power is 500 W, and kernels run half of the time.
     const elapsed_s = parseFloat(await said(0, 'elapsed'));
     expect(elapsed_s).toBeGreaterThan(2);
     expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
@@ -98,18 +92,18 @@ describe('the line below a cell', () => {
     expect(await cost(0, 'energy').getAttribute('title')).toBe(
       'Energy of GPU 0 while the cell ran',
     );
-    // What it has now stands in its toolbar and in the status bar, and leads to all GPUs.
+    // The toolbar and the status bar show the current use, and a click on it opens all GPUs.
     await expect.poll(readChips).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 50 %'));
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
     const card = page.locator('#gpumon-panel [data-gpu-index]');
     await card.waitFor();
-    // What stands in the panel looks as it does without a notebook.
+    // The style of the notebook must not affect the panel.
     const color = (text: Locator): Promise<string> =>
       text.evaluate((element) => getComputedStyle(element).color);
     await expect
       .poll(() => color(card.locator('[data-reading="utilization.gpu_percent"]')))
       .toBe(await color(card.locator('.gpumon-gpu-name')));
-    // The charts of that GPU say which cell it was.
+    // The charts of the GPU list the cell.
     await page.locator('#gpumon-panel').getByRole('button', { name: 'Open charts' }).click();
     const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();
     await expect.poll(() => costs.getByRole('button').isEnabled()).toBe(true);
@@ -118,15 +112,16 @@ describe('the line below a cell', () => {
         .poll(async () => (await costs.innerText()).replaceAll('\u00a0', ' '))
         .toContain(text);
     }
-    // The page loaded anew still says it.
+    // The line is still there after a reload of the page.
     await page.reload();
     await kernelReady(page);
     await expect.poll(() => said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('is there for a cell that takes a second, and can be switched off', async () => {
-    // Runs are followed once the parts of the notebook are loaded, which show its memory.
+  it('second-long cell has line, unless disabled', async () => {
+    // Runs are observed once the notebook features are loaded, which is when the chip shows the
+    // memory.
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));
     await runCell(page, 1);
     await expect.poll(() => said(1, 'peak')).toBe('peak 8.00 GiB');

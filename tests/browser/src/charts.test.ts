@@ -1,4 +1,7 @@
-/** The charts on the standalone page: any reading, with the past before they were opened. */
+/**
+ * Tests of the charts on the standalone page: all metrics, with the history before they were
+ * opened.
+ */
 
 import { describe, expect } from 'vitest';
 
@@ -6,13 +9,13 @@ import { violations } from './axe';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
-/** The server has samples of so long before the charts are opened. */
+/** The time for which the server has samples before the charts are opened. */
 const PAST_MS = 8000;
 
-/** A chart is drawn within this time. */
+/** The maximum time until a chart is drawn. */
 const DRAWN_MS = 3000;
 
-/** A server with a past, as long as this file's tests. */
+/** A server with some history, which all tests of this file share. */
 const it = base.extend('server', { scope: 'file' }, async ({}, { onCleanup }) => {
   const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
   onCleanup(() => server.stop());
@@ -20,14 +23,10 @@ const it = base.extend('server', { scope: 'file' }, async ({}, { onCleanup }) =>
   return server;
 });
 
-describe('charts', () => {
+describe('charts page', () => {
   it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
-  it('of one GPU and the machine are a click away, with what was before, and lead back', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('charts of GPU and machine open with history', async ({ page, charts, server }) => {
     await page.goto(server.url);
     await page.locator('[data-gpu-index="1"]').getByRole('button', { name: 'Open charts' }).click();
     await charts.live();
@@ -52,18 +51,15 @@ describe('charts', () => {
     await expect
       .poll(async () => (await charts.readouts('gpu 1 pcie'))[0])
       .toMatch(/^RX \d.* [kMG]B\/s$/);
-    // 8 s of 2 min are the last fifteenth; they were there before the page was.
+    // The history of 8 s is the last fifteenth of 2 min. It was recorded before the page was
+    // opened.
     await expect.poll(() => charts.inked('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
     await expect.poll(() => charts.inked('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
     await page.getByRole('link', { name: 'all GPUs' }).click();
     await page.locator('[data-testid=gpumon] [data-gpu-index="0"]').waitFor();
   });
 
-  it('are zoomed by drawing over them, all at once, and an address brings that back', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('drag zooms all charts, restored from URL', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?gpu=0&charts=power,cpu&span=1`);
     await charts.live();
     await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'host cpu']);
@@ -80,7 +76,7 @@ describe('charts', () => {
       await page.mouse.up();
       await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
-      // The line now fills what was its last tenth; a sample that came late leaves a gap there.
+      // The line now fills the previous last tenth of the chart. A late sample leaves a gap in it.
       const filled = expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9]), {
         timeout: DRAWN_MS,
       });
@@ -99,11 +95,7 @@ describe('charts', () => {
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
 
-  it('are zoomed by the wheel, two fingers, their axis and keys, and are live again without', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('wheel, pinch, axis and keys zoom', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?charts=power,cpu`);
     await charts.live();
     const {
@@ -159,11 +151,7 @@ describe('charts', () => {
     await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
-  it('are of any reading, and stand where they were dragged, also after a reload', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('any metric is charted, order survives reload', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
     await charts.live();
     await charts.openMenu('Charts');
@@ -189,11 +177,7 @@ describe('charts', () => {
     await expect.poll(() => charts.names()).toEqual(wanted);
   });
 
-  it('have nothing that axe-core finds wrong, with a line isolated and each menu open, light and dark', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('charts pass axe with open menus', async ({ page, charts, server }) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.goto(`${server.url}#charts?hide=1`);
@@ -209,11 +193,7 @@ describe('charts', () => {
     }
   });
 
-  it('are copied as a table and as pictures, with what their legends show', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('charts are copied as table and image', async ({ page, charts, server }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power&hide=1`);
     await charts.live();
@@ -237,11 +217,7 @@ describe('charts', () => {
     await expect.poll(types).toContain('image/png');
   });
 
-  it('are all on paper, in the colors of paper, and the page is an app', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('charts print completely, page is installable', async ({ page, charts, server }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
     await page.goto(`${server.url}#charts?gpu=0`);
@@ -267,23 +243,19 @@ describe('charts', () => {
     const { installabilityErrors } = (await session.send('Page.getInstallabilityErrors')) as {
       installabilityErrors: { errorId: string }[];
     };
-    // In a private window, as this one is, no page can be installed.
+    // A page cannot be installed in a private window like this one.
     expect(
       installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'),
     ).toEqual([]);
   });
 
-  it('show the same moment, hold still without losing anything, and lie over each other', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('charts share time, pause and overlay', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?view=apart&charts=temperature,power&span=5`);
     await charts.live();
     const box = await charts.plot('gpu 0 power').locator('canvas').boundingBox();
     const { x = 0, y = 0, width = 0 } = box ?? {};
     await page.mouse.move(x + width * 0.3, y + 40);
-    // Nothing was read there, in any of them.
+    // There are no readings at this time.
     await expect
       .poll(() => charts.readouts('gpu 1 temperature'))
       .toEqual([expect.stringMatching(/^GPU –/), expect.stringMatching(/^Memory –/)]);

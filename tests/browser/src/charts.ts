@@ -1,4 +1,4 @@
-/** A dashboard as a test sees it. */
+/** A dashboard from the perspective of a test. */
 
 import type { Locator, Page } from 'playwright-core';
 
@@ -11,13 +11,13 @@ export class Charts {
     this.root = page.getByTestId('gpumon-dashboard');
   }
 
-  /** Waits until samples come and charts are drawn. */
+  /** Waits until samples arrive and charts are drawn. */
   async live(): Promise<void> {
     await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-plot] canvas').first().waitFor();
   }
 
-  /** The names of the charts, in their order. */
+  /** Returns the names of the charts in order. */
   async names(): Promise<string[]> {
     const plots = await this.root.locator('[data-plot]').all();
     return Promise.all(plots.map(async (plot) => (await plot.getAttribute('data-plot')) ?? ''));
@@ -27,19 +27,19 @@ export class Charts {
     return this.root.locator(`[data-plot="${key}"]`);
   }
 
-  /** What a chart says of its lines, in plain spaces. */
+  /** Returns the values in the legend of a chart, with ordinary spaces. */
   async readouts(key: string): Promise<string[]> {
     const all = await this.plot(key).locator('.gpumon-readouts > button').allInnerTexts();
     return all.map((text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s*\n\s*/g, ' '));
   }
 
-  /** Returns the announced span of paused charts; empty while charts are live. */
+  /** Returns the announced span of paused charts, or an empty text while charts are live. */
   async pausedSpan(): Promise<string> {
     const said = await this.root.locator('.gpumon-head [role=status]').innerText();
     return /^Charts paused: (.*)$/.exec(said)?.[1] ?? '';
   }
 
-  /** A control by its words. */
+  /** Returns a button by its text. */
   control(words: string | RegExp): Locator {
     return this.root.getByRole('button', { name: words, exact: true });
   }
@@ -61,9 +61,7 @@ export class Charts {
     await this.control(words).click();
   }
 
-  /**
-   * The share of a chart's columns, from its left edge, in which something of this color is drawn.
-   */
+  /** Returns the share of columns in a horizontal part of a chart in which a line is drawn. */
   async inked(key: string, [from, to]: [number, number]): Promise<number> {
     return this.plot(key)
       .locator('canvas')
@@ -81,7 +79,7 @@ export class Charts {
               data[i + 2],
               data[i + 3],
             ];
-            // Axes and letters are gray; lines are not.
+            // Axes and labels are gray, but lines are not.
             if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
               columns.add((i / 4) % width);
             }

@@ -1,16 +1,15 @@
-/** How well a text can be told from what lies behind it. */
+/** Measurements of the contrast of texts. */
 
 import type { Locator } from 'playwright-core';
 
-/** The contrast of WCAG 2: 1 for the same color, 21 for black on white. */
+/** Returns the WCAG 2 contrast of a text: 1 for equal colors, 21 for black on white. */
 export async function contrastOf(text: Locator): Promise<number> {
   return text.evaluate((element) => {
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     if (canvas === null) {
       throw new Error('no canvas');
     }
-    // A canvas understands every notation of a color, and adds up those that let others shine
-    // through.
+    // A canvas supports every color format, and blends transparent colors.
     const paint = (colors: string[]): number[] => {
       canvas.clearRect(0, 0, 1, 1);
       for (const color of colors) {

@@ -1,13 +1,13 @@
-/** Measures the boxes of controls, to find those that are cut off or overlapped. */
+/** Measurements of controls that find those that are cut off or overlapped. */
 
 import type { Page } from 'playwright-core';
 
-/** A fault of a control: its name, and what is wrong. */
+/** The name of a control, and its fault. */
 type Fault = string;
 
 /**
- * Returns the faults of the controls on the page at each width. Faults at neighboring widths are
- * one line, such as `250-310 px: button.gpumon-chip "Charts" passes the edge of .gpumon-head`.
+ * Returns the faults of the controls on the page at each width. Faults at adjacent widths are
+ * joined, for example `250-310 px: button.gpumon-chip "Charts" passes the edge of .gpumon-head`.
  */
 export async function faultsOfControls(
   page: Page,
@@ -35,16 +35,16 @@ export async function faultsOfControls(
   );
 }
 
-/** Runs in the page, when it has been laid out for its width. */
+/** Returns the faults at one width. It runs in the page after its layout. */
 async function findFaults(width: number): Promise<Fault[]> {
   const CONTROLS =
     '.gpumon :is(button, input, select, textarea, summary, a[href], [role=tab], [role=button])';
-  /** Boxes that controls must not leave. */
+  /** The elements whose edges controls must not exceed. */
   const CONTAINERS =
     '.gpumon-head, .gpumon-controls, .gpumon-gpu, .gpumon-plot, .gpumon-section, .gpumon';
   const TOLERANCE_PX = 1;
 
-  // Views are rendered in the frame after they have been measured.
+  // Views are rendered one frame after they have been measured.
   for (let frame = 0; frame < 3; frame += 1) {
     await new Promise(requestAnimationFrame);
   }
@@ -64,13 +64,13 @@ async function findFaults(width: number): Promise<Fault[]> {
     const [first = ''] = element.classList;
     const selector = id !== null ? `[data-testid=${id}]` : first === '' ? '' : `.${first}`;
     const text = (element.getAttribute('aria-label') ?? element.textContent).trim();
-    // Values differ from sample to sample.
+    // Digits are replaced, because values change with every sample.
     return `${element.localName}${selector} "${text.replaceAll(/\d[\d.,:]*/g, '#').slice(0, 40)}"`;
   };
 
   interface Control {
     element: Element;
-    /** The part of its box that ancestors do not clip. */
+    /** The part of the box that is not clipped by parents. */
     seen: Box;
   }
   const faults: Fault[] = [];
@@ -85,7 +85,7 @@ async function findFaults(width: number): Promise<Fault[]> {
     if (!isVisible || box.right - box.left < 1 || box.bottom - box.top < 1) {
       continue;
     }
-    // A control for screen readers alone.
+    // This control is only for screen readers.
     if (box.right - box.left <= 2 && box.bottom - box.top <= 2) {
       continue;
     }
@@ -97,7 +97,7 @@ async function findFaults(width: number): Promise<Fault[]> {
         continue;
       }
       const edge = boxOf(around);
-      // A view as a whole must not scroll sideways.
+      // A whole view must not scroll horizontally.
       const isScrolledHere =
         /auto|scroll/.test(overflowX) &&
         around.scrollWidth > around.clientWidth &&

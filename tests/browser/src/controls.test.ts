@@ -1,4 +1,4 @@
-/** Controls at every width: none is cut off, leaves its container or overlaps another. */
+/** Tests that no control is cut off, leaves its container or overlaps another one, at any width. */
 
 import { describe, expect } from 'vitest';
 
@@ -13,14 +13,17 @@ import { View } from './view';
 const WIDTHS = Array.from({ length: 168 }, (_, place) => 250 + 10 * place);
 const HEIGHT = 900;
 
-describe.for([1, 8, 16])('with %i GPUs', (gpus) => {
-  it.for(['', '#charts'])('"%s" has whole controls', async (address, { page, onTestFinished }) => {
-    const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
-    onTestFinished(() => server.stop());
-    await page.goto(server.url + address);
-    await (address === '' ? new View(page).live() : new Charts(page).live());
-    expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
-  });
+describe.for([1, 8, 16])('%i GPUs', (gpus) => {
+  it.for(['', '#charts'])(
+    'page "%s" has whole controls',
+    async (address, { page, onTestFinished }) => {
+      const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
+      onTestFinished(() => server.stop());
+      await page.goto(server.url + address);
+      await (address === '' ? new View(page).live() : new Charts(page).live());
+      expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
+    },
+  );
 });
 
 it.for([
@@ -32,7 +35,7 @@ it.for([
   [16, 'view=users'],
   [16, 'view=free'],
 ] as const)(
-  'fleet of %i GPUs, "%s", has whole controls',
+  'fleet of %i GPUs at "%s" has whole controls',
   async ([gpus, shown], { page, onTestFinished }) => {
     const nodes = Math.ceil(gpus / 8);
     const server = await FakeFleet.start(fleetOf({ nodes, gpus: gpus / nodes, at_ms: Date.now() }));
@@ -43,7 +46,7 @@ it.for([
   },
 );
 
-it('faults of controls are found', async ({ page, onTestFinished }) => {
+it('faulty controls are detected', async ({ page, onTestFinished }) => {
   const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:1' });
   onTestFinished(() => server.stop());
   await page.goto(`${server.url}#charts`);

@@ -1,4 +1,7 @@
-/** The extension where somebody has disabled it, as the extension manager does it, too. */
+/**
+ * Tests of an extension that a user has disabled on the command line, which has the same effect as
+ * the extension manager.
+ */
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -11,11 +14,7 @@ import { kernelReady, runCell } from './lab';
 import { environment, newFolder, VENV } from './machine';
 import { notebookOf } from './notebook-file';
 
-it('the extension that is disabled starts no gpumon, in JupyterLab and in Notebook 7', async ({
-  page,
-  lab,
-  onTestFinished,
-}) => {
+it('disabled extension starts no gpumon', async ({ page, lab, onTestFinished }) => {
   const folder = newFolder();
   const disable = ['labextension', 'disable', '--level=user', 'gpumon'];
   const env = environment({ JUPYTER_CONFIG_DIR: path.join(folder, 'config') });

@@ -1,15 +1,15 @@
-/** What a browser fetches of an extension. */
+/** Measurements of the files of an extension that a browser downloads. */
 
 import { gzipSync } from 'node:zlib';
 
 import type { Page } from 'playwright-core';
 
-/** So much JavaScript at most is fetched before the panel is opened. */
+/** The maximum amount of JavaScript that is downloaded before the panel is opened, in kilobytes. */
 export const BEFORE_KB = 12;
 
 /**
- * How many kilobytes of JavaScript this page has fetched of an extension, each file once, as a
- * server would send it compressed.
+ * Returns the amount of JavaScript of an extension that the page has downloaded, in kilobytes after
+ * compression. Each file counts once.
  */
 export async function kilobytes(page: Page, extension: string): Promise<number> {
   const urls = await page.evaluate(() =>

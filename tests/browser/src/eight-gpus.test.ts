@@ -1,4 +1,4 @@
-/** Eight GPUs, read through a library with NVML's interface, on the page and in the panel. */
+/** Tests of eight GPUs of a fake NVML library, on the page and in the panel. */
 
 import { expect } from 'vitest';
 
@@ -11,7 +11,7 @@ import { View } from './view';
 
 const ALL = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** What has to be seen wherever these GPUs are shown. */
+/** Checks that a view shows the failures of the GPUs. */
 async function watchThemFail(view: View, where: string): Promise<void> {
   await view.live();
   const healths = (): Promise<(string | null)[]> =>
@@ -37,7 +37,7 @@ async function watchThemFail(view: View, where: string): Promise<void> {
   }
 }
 
-it('eight GPUs, of which one is lost and one hangs, are all on the page and in the panel, and the others go on', async ({
+it('failing GPUs are shown among eight', async ({
   browser,
   scripted,
   lab,
@@ -47,14 +47,14 @@ it('eight GPUs, of which one is lost and one hangs, are all on the page and in t
 }) => {
   await lab.open(`${scripted.page('lab')}&reset`);
   await lab.showPanel();
-  // The time of each begins with its collector.
+  // Each collector starts its own scenario time.
   await scripted.script(eightGpus(process.pid));
   const server = await GpumonServer.start(overFake(newScenario(eightGpus(process.pid))));
   onTestFinished(() => server.stop());
   const { page, conduct } = await newPage(browser);
   onTestFinished(() => closePage(page, task));
   await page.goto(server.url);
-  // The same time passes for both.
+  // Both views are checked at the same time, because the scenario continues meanwhile.
   await Promise.all([watchThemFail(new View(page), 'page'), watchThemFail(view, 'panel')]);
   expect(conduct).toEqual({ errors: [], foreignRequests: [] });
 });

@@ -1,11 +1,14 @@
-/** Eight GPUs of the fake NVML library, two of which fail while they are looked at. */
+/** Eight GPUs of the fake NVML library. Two of them fail during the test. */
 
 export const LOST = 3;
 export const HUNG = 5;
-/** After the collector's start: a busy machine has shown all eight before. */
+/**
+ * The time from the collector's start to the failures. It gives a busy machine enough time to show
+ * all GPUs first.
+ */
 const FAILS_AFTER_S = 20;
 
-/** The scenario with these GPUs; `pid` is a process that really exists and holds the first. */
+/** Returns the scenario of these GPUs. `pid` is an existing process that uses the first GPU. */
 export function eightGpus(pid: number): string {
   const gpus = Array.from(
     { length: 8 },

@@ -1,6 +1,6 @@
 /**
- * A server of a made-up fleet: the page as it was built, and answers of which each can be made
- * another.
+ * A fake server of a generated fleet. It serves the built page, and each of its answers can be
+ * replaced.
  */
 
 import { createReadStream, existsSync } from 'node:fs';
@@ -21,16 +21,16 @@ const TYPES: Partial<Record<string, string>> = {
   '.svg': 'image/svg+xml',
   '.webmanifest': 'application/manifest+json',
 };
-/** As the server has it. */
+/** The content security policy of the real server. */
 const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
-/** Answers a request itself; `false` leaves it to others. */
+/** Answers a request, or returns `false` for the default answer. */
 type Answer = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export class FakeFleet {
-  /** The paths that were asked for. */
+  /** The requested paths. */
   readonly asked: string[] = [];
-  /** Comes before the usual answers. */
+  /** Called before the default answers. */
   answer: Answer = () => false;
 
   private packedOf: Fleet | null = null;
@@ -81,7 +81,9 @@ export class FakeFleet {
     this.file(url.pathname, response);
   }
 
-  /** What was packed once is sent again as long as the fleet is the same, as a server has it. */
+  /**
+   * Returns the compressed answer. Like in the real server, it is cached until the fleet changes.
+   */
   private packed(url: URL, answer: unknown): Buffer {
     if (this.packedOf !== this.fleet) {
       this.packedOf = this.fleet;
@@ -92,7 +94,7 @@ export class FakeFleet {
     return body;
   }
 
-  /** Pages of nodes have the same files as the page itself. */
+  /** Sends a file of the page. The pages of nodes have the same files. */
   private file(pathname: string, response: ServerResponse): void {
     const name = pathname.replace(/^\/nodes\/[^/]+\//, '/').replace(/\/$/, '/index.html');
     const file = path.join(PAGE, name);

@@ -1,13 +1,13 @@
 /**
- * What is asked of Prometheus about some nodes, answered as it would: each has two GPUs, one busy
- * and one free.
+ * A fake Prometheus that answers the queries about nodes. Each node has two GPUs, one busy and one
+ * free.
  */
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const GPUS = [0, 1];
-/** By the names of metrics: the values of both GPUs. */
+/** The values of both GPUs by metric name. */
 const VALUES: Partial<Record<string, readonly [number, number]>> = {
   gpumon_gpu_up: [1, 1],
   gpumon_gpu_utilization_ratio: [0.875, 0],
@@ -25,7 +25,7 @@ interface Series {
 }
 
 export class FakePrometheus {
-  /** Whether it answers at all. */
+  /** Whether the server answers queries. */
   works = true;
 
   private constructor(
@@ -34,7 +34,7 @@ export class FakePrometheus {
     private readonly user: string,
   ) {}
 
-  /** Scrapes these instances; on each, `user` holds a GPU. */
+  /** Starts a Prometheus with these scraped instances. On each, `user` uses a GPU. */
   static async start(instances: readonly string[], user = 'ana'): Promise<FakePrometheus> {
     const server = createServer((request, response) => {
       let body = '';

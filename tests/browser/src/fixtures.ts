@@ -1,9 +1,8 @@
 /**
- * What tests have at hand: pages of one browser, and two Jupyter servers for all of them, since
- * starting one takes longer than most tests. Each test finds a server as if it had just been
- * started.
+ * Fixtures: pages of one browser, and two Jupyter servers that all tests share, because starting
+ * one takes longer than most tests. The servers are reset for each test.
  *
- * One that cannot be made fails the tests that ask for it, and no others.
+ * If a fixture cannot be created, only the tests that use it fail.
  */
 
 import { test } from 'vitest';
@@ -16,13 +15,13 @@ import { View } from './view';
 import { Worker } from './worker';
 
 /**
- * What is shared, by its name. Vitest loads this module anew for each file, and keeps what is
- * global.
+ * The shared fixtures by name. They are global, because Vitest loads this module again for each
+ * file.
  */
 const global = globalThis as { gpumonShared?: Map<string, Promise<unknown>> };
 const SHARED = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
 
-/** Makes something for the first file that asks for it; `end` is called after the last. */
+/** Creates a fixture for the first file that requests it. `end` is called after the last one. */
 async function shared<T>(
   name: string,
   make: () => Promise<T>,
@@ -67,18 +66,18 @@ export const it = test
       onCleanup,
     ),
   )
-  /** Does the runs that are started on a server which has it in its environment. */
+  /** A fake program that executes the runs of servers with its environment variable. */
   .extend('worker', ({ sharedWorker }) => {
     sharedWorker.reset();
     return sharedWorker;
   })
-  /** Jupyter with two simulated GPUs. */
+  /** A Jupyter server with two simulated GPUs. */
   .extend('simulated', async ({ sharedSimulated, sharedWorker }) => {
     sharedWorker.reset();
     await sharedSimulated.reset();
     return sharedSimulated;
   })
-  /** Jupyter with the GPUs of a scenario, which a test writes. */
+  /** A Jupyter server with the GPUs of a scenario that the test writes. */
   .extend('scripted', async ({ sharedScripted }) => {
     await sharedScripted.reset();
     return sharedScripted;

@@ -1,4 +1,7 @@
-/** The page of a fleet: a made-up one of thousands of GPUs, and a real server with real nodes. */
+/**
+ * Tests of the fleet's page, with a generated fleet of thousands of GPUs, and with a real server
+ * and real nodes.
+ */
 
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -33,7 +36,7 @@ class Fleet {
     await this.page.locator(`[data-testid=gpumon-fleet][data-state=${state}]`).waitFor();
   }
 
-  /** Whether the map shows more than one color. */
+  /** Returns whether the map has more than one color. */
   async isDrawn(): Promise<boolean> {
     return this.map.locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
       const data =
@@ -55,7 +58,7 @@ class Fleet {
   }
 }
 
-describe('a fleet of 8,000 GPUs', () => {
+describe('fleet of 8,000 GPUs', () => {
   let server: FakeFleet;
   let fleet: Fleet;
   let page: Page;
@@ -74,7 +77,7 @@ describe('a fleet of 8,000 GPUs', () => {
     await fleet.ready();
   };
 
-  it('is a map in light and in dark, and asks no other machine', async ({ conduct }) => {
+  it('map works in light and dark', async ({ conduct }) => {
     await open();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -82,11 +85,11 @@ describe('a fleet of 8,000 GPUs', () => {
       await expect.poll(() => fleet.isDrawn()).toBe(true);
     }
     expect(conduct.foreignRequests).toEqual([]);
-    // The made-up server has no stream.
+    // The fake server has no stream.
     expect(conduct.errors.filter((error) => !/WebSocket|404/.test(error))).toEqual([]);
   });
 
-  it('has nothing that axe-core finds wrong in any of its views, light and dark', async () => {
+  it('all views pass axe', async () => {
     await open('node=node-0412&gpu=3');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -99,7 +102,7 @@ describe('a fleet of 8,000 GPUs', () => {
     }
   });
 
-  it('is used by keys alone: filter, map, details, node, and back to the same place', async () => {
+  it('keyboard reaches node and returns', async () => {
     await open();
     await page.keyboard.press('/');
     await page.keyboard.type('h100 busy');
@@ -116,9 +119,10 @@ describe('a fleet of 8,000 GPUs', () => {
     const left = page.url();
     await page.keyboard.press('Enter');
     await page.waitForURL(`${server.url}nodes/${node}/`);
-    // Its page leads back.
+    // The node's page has a link back to the fleet.
     await page.getByTestId('gpumon-fleet-link').click();
-    // What the pointer is left above would be told in place of what is selected.
+    // The pointer must not stay on the map, because the details would show the GPU under the
+    // pointer instead of the selected one.
     await page.mouse.move(5, 5);
     await page.waitForURL(left);
     await fleet.ready();
@@ -128,7 +132,7 @@ describe('a fleet of 8,000 GPUs', () => {
     await expect.poll(() => fleet.name()).toBe('All that match');
   });
 
-  it('is back where it was scrolled to', async () => {
+  it('scroll position is restored', async () => {
     await open('view=gpus');
     await page.mouse.move(400, 600);
     await page.mouse.wheel(0, 6000);
@@ -147,10 +151,10 @@ describe('a fleet of 8,000 GPUs', () => {
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(top);
   });
 
-  it('sorts all GPUs by keys, with few of them in the page', async () => {
+  it('keys sort all GPUs with few rows', async () => {
     await open('view=gpus');
     const table = page.getByTestId('gpumon-fleet-gpus');
-    // The head and the sums are rows, too.
+    // The header and the sums also count as rows.
     expect(await table.getAttribute('aria-rowcount')).toBe('8002');
     expect(await table.locator('tbody tr').count()).toBeLessThan(120);
     await table.getByRole('button', { name: 'Temperature' }).focus();
@@ -165,20 +169,20 @@ describe('a fleet of 8,000 GPUs', () => {
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(901);
   });
 
-  it('tells what is pointed at beside the pointer and in its own place', async () => {
+  it('pointed GPU is shown in tip and details', async () => {
     await open();
     await expect.poll(() => fleet.isDrawn()).toBe(true);
     const before = await fleet.detail.boundingBox();
     await fleet.map.hover({ position: { x: 100, y: 100 } });
     const tip = await page.locator('.gpumon-map-tip').innerText();
     expect(tip.startsWith(await fleet.name())).toBe(true);
-    // What is read there does not move.
+    // The position of the details does not change.
     expect((await fleet.detail.boundingBox())?.y).toBe(before?.y);
     await page.mouse.move(5, 5);
     await expect.poll(() => fleet.name()).toBe('All GPUs');
   });
 
-  it('fits a phone in every view', async () => {
+  it('all views fit on a phone', async () => {
     await page.setViewportSize({ width: 360, height: 740 });
     await open('node=node-0412&gpu=3');
     for (const view of ['Map', 'Nodes', 'GPUs', 'Users', 'Jobs', 'Find free GPUs', 'Events']) {
@@ -195,7 +199,7 @@ describe('a fleet of 8,000 GPUs', () => {
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(741);
   });
 
-  it('has tables that fit their place at any width', async () => {
+  it('tables fit at any width', async () => {
     await open('view=nodes');
     for (const width of [740, 1000, 1100, 1280, 1440]) {
       await page.setViewportSize({ width, height: 740 });
@@ -214,7 +218,7 @@ describe('a fleet of 8,000 GPUs', () => {
     }
   });
 
-  it('keeps the last known values, marked, when the server fails, and goes on with it', async () => {
+  it('values are kept while the server fails', async () => {
     await open('view=nodes');
     const fail = server.answer;
     server.answer = (request, response) => {
@@ -242,7 +246,7 @@ describe('a fleet of 8,000 GPUs', () => {
     expect(await page.locator('[data-tile=gpus] .gpumon-tile-value').innerText()).toBe('8,000');
   });
 
-  it('shows names of strangers as text', async () => {
+  it('foreign names are text', async () => {
     server.fleet = fleetOf({
       nodes: 4,
       gpus: 2,
@@ -264,13 +268,10 @@ describe('a fleet of 8,000 GPUs', () => {
   });
 });
 
-describe('a real fleet', () => {
-  it('of a server without GPUs is shown at once, and leads to the stream of a node and back', async ({
-    page,
-    view,
-  }) => {
+describe('real fleet', () => {
+  it('fleet leads to node stream and back', async ({ page, view }) => {
     const node = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
-    // A host with several nodes has their ports in its names.
+    // A host with several nodes has ports in the names of its nodes.
     const name = `127.0.0.1:${node.port}`;
     const prometheus = await FakePrometheus.start([name, '127.0.0.1:1'], EVIL);
     const server = await GpumonServer.startFleet([
@@ -304,10 +305,7 @@ describe('a real fleet', () => {
     }
   });
 
-  it('stands in JupyterLab beside its nodes, and is back after a reload', async ({
-    page,
-    conduct,
-  }) => {
+  it('JupyterLab restores fleet and node tabs', async ({ page, conduct }) => {
     const node = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
     const name = '127.0.0.1';
     const prometheus = await FakePrometheus.start([`${name}:${node.port}`]);
@@ -331,7 +329,7 @@ describe('a real fleet', () => {
       await panel.getByRole('button', { name: 'Fleet' }).click();
       await fleet.root.waitFor();
       expect(await fleet.tab('Nodes').getAttribute('aria-selected')).toBe('true');
-      // JupyterLab stores what is open a moment later.
+      // JupyterLab stores the open tabs with a delay.
       await page.waitForRequest(
         (request) =>
           request.method() === 'PUT' && (request.postData() ?? '').includes('gpumon-fleet'),

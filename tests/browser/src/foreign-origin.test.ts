@@ -1,6 +1,6 @@
 /**
- * A page of another origin, in the browser of somebody who is logged in to Jupyter: what it tries
- * changes nothing.
+ * Tests that a page of another origin cannot change anything in the browser of a user who is logged
+ * in to Jupyter.
  */
 
 import { createServer } from 'node:http';
@@ -13,7 +13,7 @@ import { it as base } from './fixtures';
 import type { JupyterServer, KernelSession } from './jupyter';
 import { isRunning } from './processes';
 
-/** Whatever could stop a kernel or the reading of GPUs, or have them work. */
+/** Returns the requests that could stop a kernel, stop reading GPUs, or start a run. */
 const attempts = (kernel: KernelSession): [method: string, where: string][] => [
   ['DELETE', `api/kernels/${kernel.kernelId}`],
   ['DELETE', `api/sessions/${kernel.id}`],
@@ -26,7 +26,10 @@ const attempts = (kernel: KernelSession): [method: string, where: string][] => [
   ['DELETE', 'gpumon/api/v1/runs/any'],
 ];
 
-/** What a page could read of the answer to its request, which it makes with all its cookies. */
+/**
+ * Sends a request with cookies from a page, and returns the part of the answer that the page can
+ * read.
+ */
 const ask = (
   page: Page,
   method: string,
@@ -37,8 +40,8 @@ const ask = (
     async ([method, url, referrerPolicy]) => {
       const own = new URL(url).origin === location.origin;
       const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
-      // As a form would send it, so that the browser asks nobody before; the token that Jupyter
-      // wants is no secret here.
+      // The request is sent like a form, which needs no preflight request. The token that Jupyter
+      // requires is not secret here.
       const where = own ? url : `${url}?_xsrf=${encodeURIComponent(xsrf)}`;
       const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
       const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};
@@ -53,7 +56,10 @@ const ask = (
     [method, url, referrerPolicy] as const,
   );
 
-/** The first frame of gpumon's stream as a page gets it; `null` where it is refused. */
+/**
+ * Returns the first frame of gpumon's stream that a page receives, or `null` if the connection is
+ * refused.
+ */
 const firstFrame = (page: Page, url: string): Promise<string | null> =>
   page.evaluate(
     (url) =>
@@ -69,7 +75,7 @@ const firstFrame = (page: Page, url: string): Promise<string | null> =>
   );
 
 const it = base
-  /** A server that is none of ours, and the cookies that it was sent. */
+  /** A foreign server, and the cookies that it received. */
   .extend('stranger', { scope: 'file' }, async ({}, { onCleanup }) => {
     const stranger: { url: string; cookies?: string | undefined } = { url: '' };
     const server = createServer((request, response) => {
@@ -81,15 +87,15 @@ const it = base
     stranger.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/user/me/`;
     return stranger;
   })
-  /** Jupyter's own page. */
+  /** A page of the Jupyter server. */
   .extend('own', async ({ simulated, page }) => {
     await page.goto(simulated.page('gpumon/'));
     await page.goto(simulated.page('lab'));
     return page;
   })
   /**
-   * Cookies know no ports, so the worst stranger is one on another port of the same address, at the
-   * same path.
+   * A page of the foreign server. It has another port of the same address and the same path, which
+   * is the worst case because cookies do not depend on the port.
    */
   .extend('foreign', async ({ own, stranger }) => {
     const page = await own.context().newPage();
@@ -97,11 +103,16 @@ const it = base
     return page;
   });
 
-describe('a page of another origin', () => {
+describe('page of another origin', () => {
   const isPaused = async (own: Page, jupyter: JupyterServer): Promise<boolean> =>
     (await ask(own, 'GET', `${jupyter.url}gpumon/api/v1/snapshot`)).includes('"state":"paused"');
 
-  it('has the cookies, and reads nothing', async ({ simulated, own, foreign, stranger }) => {
+  it('foreign page has cookies but reads nothing', async ({
+    simulated,
+    own,
+    foreign,
+    stranger,
+  }) => {
     expect(stranger.cookies).toMatch(/username-.*_xsrf=|_xsrf=.*username-/);
     const stream = `${simulated.url}gpumon/api/v1/stream`;
     expect(await firstFrame(own, stream)).toContain('"type":"hello"');
@@ -112,11 +123,7 @@ describe('a page of another origin', () => {
     }
   });
 
-  it('stops no kernel and pauses nothing, which Jupyter’s own page may', async ({
-    simulated,
-    own,
-    foreign,
-  }) => {
+  it('foreign page stops and pauses nothing', async ({ simulated, own, foreign }) => {
     const kernel = await simulated.startKernel('held.ipynb');
     const paused = (): Promise<boolean> => isPaused(own, simulated);
     const done: string[] = [];
@@ -126,7 +133,7 @@ describe('a page of another origin', () => {
       }
     });
     for (const [method, where] of attempts(kernel)) {
-      // Without a referrer, a page is of the origin "null".
+      // A page without a referrer has the origin "null".
       await ask(foreign, method, simulated.url + where, 'origin');
       await ask(foreign, method, simulated.url + where, 'no-referrer');
       expect(await paused(), where).toBe(false);

@@ -1,4 +1,4 @@
-/** `gpumon serve`, as somebody would start it in a terminal. */
+/** A `gpumon serve` process like a user would start it in a terminal. */
 
 import { environment, GPUMON } from './machine';
 import { collectorBelow } from './processes';
@@ -7,22 +7,22 @@ import { Program } from './program';
 export class GpumonServer {
   private constructor(
     private readonly program: Program,
-    /** The address of the page. */
+    /** The URL of the page. */
     readonly url: string,
   ) {}
 
-  /** Starts a server on `port` of loopback, by default on any that is free. */
+  /** Starts a server on a loopback port, by default on any free port. */
   static async start(
     env: Record<string, string>,
     port = 0,
     more: readonly string[] = [],
   ): Promise<GpumonServer> {
-    // Programs that run beside the tests are not to find it.
+    // Other programs must not find this server.
     const serve = ['serve', '--no-control', '--listen', `127.0.0.1:${port}`, ...more];
     return GpumonServer.run(serve, env);
   }
 
-  /** Starts a server that shows a fleet alone. */
+  /** Starts a server that only shows a fleet. */
   static async startFleet(more: readonly string[]): Promise<GpumonServer> {
     return GpumonServer.run(['fleet', '--listen', '127.0.0.1:0', ...more], {});
   }

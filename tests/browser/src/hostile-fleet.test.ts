@@ -1,6 +1,6 @@
 /**
- * A node and a Prometheus that have been taken over: nothing of theirs runs in the origin of the
- * fleet's server.
+ * Tests with a compromised node and a compromised Prometheus. Neither may run code in the origin of
+ * the fleet's server.
  */
 
 import { createServer, type Server } from 'node:http';
@@ -13,12 +13,12 @@ import { FakePrometheus } from './fake-prometheus';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
 
-/** Sets a mark on the server, which its own page may do. */
+/** A script that sets a mark on the server, which only the server's own page may do. */
 const SCRIPT = `
   document.title = 'hacked';
   fetch('/api/v1/marks', { method: 'POST', headers: { 'X-Gpumon': 'run' }, body: '{"text":"hacked"}' });`;
 const HTML = `<!doctype html><title>node</title><script>${SCRIPT}</script><img src=x onerror="${SCRIPT}">`;
-/** Types under which a browser may show HTML as a page. */
+/** The media types for which a browser may show HTML as a page. */
 const TYPES = [
   'text/html',
   'text/plain, text/html',
@@ -40,7 +40,7 @@ const PATHS = [
   'x.html',
 ];
 
-/** A server on loopback that answers everything in the same way. */
+/** A server on loopback that sends the same answer to all requests. */
 class Stranger {
   private constructor(
     private readonly server: Server,
@@ -68,13 +68,13 @@ class Stranger {
   }
 }
 
-describe('a hostile fleet', () => {
+describe('hostile fleet', () => {
   let node: Stranger;
   let stranger: Stranger;
   let prometheus: FakePrometheus;
   let server: GpumonServer;
   let target = '';
-  /** Requests to the fleet's server that could change something. */
+  /** The requests to the fleet's server that could have side effects. */
   let changes: string[] = [];
 
   it.beforeEach(async ({ page }) => {
@@ -115,7 +115,7 @@ describe('a hostile fleet', () => {
     expect(await snapshot.text(), where).not.toContain('hacked');
   };
 
-  it('runs no script where a page elsewhere leads to an answer of a node', async ({ page }) => {
+  it('linked answer of node runs no script', async ({ page }) => {
     const [name = ''] = await nodes();
     for (const type of TYPES) {
       node.type = type;
@@ -129,7 +129,7 @@ describe('a hostile fleet', () => {
     }
   });
 
-  it('is text in every view', async ({ page }) => {
+  it('hostile names are text in every view', async ({ page }) => {
     await page.goto(`${server.url}#fleet`);
     await page.locator('[data-testid=gpumon-fleet]:not([data-state=loading])').waitFor();
     for (const view of ['Map', 'Nodes', 'GPUs', 'Users', 'Find free GPUs', 'Events']) {

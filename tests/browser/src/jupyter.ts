@@ -1,4 +1,4 @@
-/** A JupyterLab server of its own, behind a prefix as a hub has it. */
+/** A JupyterLab server for tests, with a URL prefix like behind a hub. */
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,11 +13,11 @@ const SCENARIO = 'scenario.toml';
 const ONE_GPU = 'gpus = 1\n';
 const BASE_URL = '/user/me/';
 
-/** What may be another than usual. */
+/** Options that differ from the default. */
 export interface ServerOptions {
-  /** The program, of another virtual environment. */
+  /** The program in another virtual environment. */
   program?: string;
-  /** More for its command line. */
+  /** Additional command-line arguments. */
   arguments?: readonly string[];
 }
 
@@ -25,7 +25,7 @@ export interface ServerOptions {
 export interface KernelSession {
   id: string;
   kernelId: string;
-  /** Of the kernel's process. */
+  /** The PID of the kernel. */
   pid: number;
 }
 
@@ -33,11 +33,11 @@ export class JupyterServer {
   private constructor(
     private readonly program: Program,
     private readonly folder: string,
-    /** Its address, with the prefix and a closing slash. */
+    /** The URL with the prefix and a trailing slash. */
     readonly url: string,
   ) {}
 
-  /** Starts a server whose gpumon reads the scenario of `script`. */
+  /** Starts a server whose gpumon reads a scenario that can be replaced. */
   static startScripted(): Promise<JupyterServer> {
     const folder = newFolder();
     writeFileSync(path.join(folder, SCENARIO), ONE_GPU);
@@ -56,7 +56,7 @@ export class JupyterServer {
       options.program ?? JUPYTER_LAB,
       [
         '--no-browser',
-        // Without it, an interrupted test run would leave the server asking whether it may end.
+        // Without this option, the server would ask for confirmation after an interrupted test run.
         '-y',
         '--allow-root',
         '--ip=127.0.0.1',
@@ -72,7 +72,7 @@ export class JupyterServer {
         JUPYTER_RUNTIME_DIR: path.join(folder, 'runtime'),
         JUPYTERLAB_SETTINGS_DIR: settings,
         JUPYTERLAB_WORKSPACES_DIR: path.join(folder, 'workspaces'),
-        // Its gpumon keeps a history of its own.
+        // Each server's gpumon has its own history.
         XDG_STATE_HOME: path.join(folder, 'state'),
         ...env,
       }),
@@ -82,24 +82,24 @@ export class JupyterServer {
     return new JupyterServer(program, folder, url);
   }
 
-  /** The address of one of its pages, as `lab`, with the login. */
+  /** Returns the URL of a page such as `lab`, with the login token. */
   page(name: string): string {
     return `${this.url}${name}?token=${TOKEN}`;
   }
 
-  /** Puts a file into the folder that the server shows, or into one below it. */
+  /** Writes a file into the server's root folder or a subfolder. */
   write(name: string, text: string): void {
     const file = this.path(name);
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
 
-  /** The path of a file in the folder that the server shows. */
+  /** Returns the path of a file in the server's root folder. */
   path(name: string): string {
     return path.join(this.folder, 'root', name);
   }
 
-  /** Chooses settings of the extension, for pages that are opened after it. */
+  /** Changes settings of the extension, for pages that are opened afterwards. */
   async choose(settings: Record<string, unknown>): Promise<void> {
     const response = await fetch(`${this.url}lab/api/settings/gpumon:plugin`, {
       method: 'PUT',
@@ -111,14 +111,14 @@ export class JupyterServer {
     }
   }
 
-  /** Asks Jupyter's own REST interface, and gives its answer. */
+  /** Sends a request to the Jupyter REST API, and returns the answer. */
   async api<T>(method: string, where: string, body?: unknown): Promise<T> {
     const response = await fetch(`${this.url}api/${where}`, {
       method,
       headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    // A session ends by itself after its kernel.
+    // A session ends by itself after its kernel has ended, so it may be missing.
     const isGone = method === 'DELETE' && response.status === 404;
     if (!response.ok && !isGone) {
       throw new Error(`${method} ${where}: ${response.status} ${await response.text()}`);
@@ -126,14 +126,14 @@ export class JupyterServer {
     return (response.status === 204 ? null : await response.json()) as T;
   }
 
-  /** Makes another kind of kernel known: what runs it, and with what in its environment. */
+  /** Adds a kernel with its command and environment variables. */
   addKernel(spec: KernelSpec, argv: readonly string[], env: Record<string, string>): void {
     const folder = path.join(this.folder, 'data/kernels', spec.name);
     mkdirSync(folder, { recursive: true });
     writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ ...spec, argv, env }));
   }
 
-  /** Starts the kernel of a notebook or console, as opening it does, and returns the session. */
+  /** Starts the kernel of a notebook or console like opening it does, and returns the session. */
   async startKernel(
     notebook: string,
     kernel = 'python3',
@@ -150,7 +150,7 @@ export class JupyterServer {
     return { id: session.id, kernelId: session.kernel.id, pid };
   }
 
-  /** Makes it as it was when it started, with a gpumon that remembers nothing. */
+  /** Resets the server to its initial state, with a new gpumon without history. */
   async reset(): Promise<void> {
     for (const { id } of await this.api<{ id: string }[]>('GET', 'sessions')) {
       await this.api('DELETE', `sessions/${id}`);
@@ -166,7 +166,7 @@ export class JupyterServer {
     await this.script(ONE_GPU);
   }
 
-  /** Has a new gpumon run, which reads this scenario where the server was started for that. */
+  /** Restarts gpumon. If the server was started for scenarios, gpumon reads this one. */
   async script(scenario: string): Promise<void> {
     this.rewrite(scenario);
     const before = this.gpumons;
@@ -175,7 +175,7 @@ export class JupyterServer {
     await this.program.until('gpumon', () => answers(`${this.url}gpumon/healthz`));
   }
 
-  /** Leaves another scenario for a collector that starts by itself. */
+  /** Replaces the scenario for the next collector. */
   rewrite(scenario: string): void {
     writeFileSync(path.join(this.folder, SCENARIO), scenario);
   }
@@ -188,7 +188,7 @@ export class JupyterServer {
     return gpumonPidsBelow(this.program.pid);
   }
 
-  /** What it has written, for the message of a failed test. */
+  /** The output of the server, for the messages of failed tests. */
   get log(): string {
     return this.program.output;
   }
@@ -199,10 +199,7 @@ export class JupyterServer {
   }
 }
 
-/**
- * Makes a folder of settings of JupyterLab in this one: nothing that a test does may ask another
- * machine.
- */
+/** Creates a folder with JupyterLab settings that prevent requests to other machines. */
 export function quietSettings(folder: string): string {
   const settings = path.join(folder, 'settings');
   const notification = path.join(
@@ -214,7 +211,7 @@ export function quietSettings(folder: string): string {
   return settings;
 }
 
-/** The server tells its port in a file, once it listens. */
+/** Returns the address from the file that the server writes when it is ready. */
 function addressIn(runtime: string): string | null {
   try {
     const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));

@@ -1,6 +1,6 @@
 /**
- * Notebooks whose kernels hold GPUs: real kernels in a real JupyterLab, their GPU memory told by
- * the fake library.
+ * Tests of notebooks whose kernels use GPUs: real kernels in a real JupyterLab, with GPU memory
+ * scripted by the fake library.
  */
 
 import type { Locator, Page } from 'playwright-core';
@@ -12,18 +12,18 @@ import { kernelReady, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 import { childrenOf, isRunning } from './processes';
 
-/** Its kernel starts a process of its own. */
+/** A notebook whose kernel starts another process. */
 const WITH_A_WORKER = notebookOf([
   'import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")',
 ]);
 
-/** The labels that JupyterLab uses. */
+/** The session path of a console in JupyterLab's format. */
 const CONSOLE = 'console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';
 const SAME = ['first/same.ipynb', 'second/same.ipynb'] as const;
 
 /**
- * Two notebooks with kernels, the first of which has a worker, and a console. They run while the
- * tests of this file run.
+ * A console, and notebooks with running kernels and their workers. All tests of this file share
+ * them.
  */
 const it = base.extend(
   'kernels',
@@ -64,7 +64,7 @@ const it = base.extend(
   },
 );
 
-describe('notebooks that hold a GPU', () => {
+describe('notebooks that use a GPU', () => {
   const rowOf = (page: Page, pid: number): Locator =>
     page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${pid}"]`);
 
@@ -74,10 +74,7 @@ describe('notebooks that hold a GPU', () => {
     await view.live();
   });
 
-  it('are named, with what their kernels have started', async ({
-    page,
-    kernels: { train, other },
-  }) => {
+  it('notebooks are named with child processes', async ({ page, kernels: { train, other } }) => {
     for (const text of ['train.ipynb', '1 child process', '60.0']) {
       await rowOf(page, train.pid).filter({ hasText: text }).waitFor();
     }
@@ -86,7 +83,7 @@ describe('notebooks that hold a GPU', () => {
     await others.locator(`[data-pid="${process.pid}"]`).waitFor();
   });
 
-  it('are shown by their name', async ({ page, kernels: { other } }) => {
+  it('click on name shows the notebook', async ({ page, kernels: { other } }) => {
     await rowOf(page, other.pid).locator('.gpumon-process-link').click();
     await page
       .locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'eval.ipynb' })
@@ -94,7 +91,7 @@ describe('notebooks that hold a GPU', () => {
       .waitFor();
   });
 
-  it("are in JupyterLab's list of what runs, while their amount is looked at", async ({ page }) => {
+  it('running list has notebooks with their memory', async ({ page }) => {
     await page.locator('[data-id="jp-running-sessions"]').first().click();
     const section = page.locator('.jp-RunningSessions-section', { hasText: 'eval.ipynb' }).last();
     const item = section.locator('.jp-RunningSessions-item', { hasText: 'train.ipynb' });
@@ -106,10 +103,7 @@ describe('notebooks that hold a GPU', () => {
       .waitFor();
   });
 
-  it('with same name show folders, also in questions', async ({
-    page,
-    kernels: { first, second },
-  }) => {
+  it('notebooks of same name show folders', async ({ page, kernels: { first, second } }) => {
     for (const [index, { pid }] of [first, second].entries()) {
       await rowOf(page, pid)
         .filter({ hasText: SAME[index] ?? '' })
@@ -127,7 +121,7 @@ describe('notebooks that hold a GPU', () => {
     }
   });
 
-  it('and consoles are listed apart, and a console is opened', async ({
+  it('consoles are listed separately and open', async ({
     page,
     sharedScripted,
     kernels: { console },
@@ -144,7 +138,7 @@ describe('notebooks that hold a GPU', () => {
     ]);
   });
 
-  it('that cannot be opened say why', async ({ page, sharedScripted, kernels: { first } }) => {
+  it('failure to open is explained', async ({ page, sharedScripted, kernels: { first } }) => {
     await sharedScripted.api('DELETE', `contents/${SAME[0]}`);
     await rowOf(page, first.pid).locator('.gpumon-process-link').click();
     const dialog = page.locator('.jp-Dialog-content', { hasText: 'Cannot open first/same.ipynb' });
@@ -152,11 +146,7 @@ describe('notebooks that hold a GPU', () => {
     await dialog.getByRole('button').first().click();
   });
 
-  it('are called by their new name after a rename', async ({
-    page,
-    sharedScripted,
-    kernels: { other },
-  }) => {
+  it('renamed notebook has its new name', async ({ page, sharedScripted, kernels: { other } }) => {
     await sharedScripted.api('PATCH', 'contents/eval.ipynb', { path: 'renamed.ipynb' });
     await sharedScripted.api('PATCH', `sessions/${other.id}`, {
       path: 'renamed.ipynb',
@@ -165,10 +155,7 @@ describe('notebooks that hold a GPU', () => {
     await rowOf(page, other.pid).filter({ hasText: 'renamed.ipynb' }).waitFor();
   });
 
-  it('lose their kernel by its menu after a question, and no other does', async ({
-    page,
-    kernels: { train, other },
-  }) => {
+  it('menu ends only the selected kernel', async ({ page, kernels: { train, other } }) => {
     const choose = async (): Promise<void> => {
       await rowOf(page, train.pid).locator('.gpumon-process-menu').click();
       await page.locator('.lm-Menu-item', { hasText: 'Shut Down Kernel' }).click();

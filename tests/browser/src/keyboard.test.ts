@@ -1,6 +1,6 @@
 /**
- * Everything that can be pressed is reached by Tab, on the page with cards, with rows, and on the
- * charts with each menu open.
+ * Tests that all controls can be reached by the Tab key: on the page with cards, with rows, and on
+ * the charts with each menu open.
  */
 
 import type { Page } from 'playwright-core';
@@ -9,15 +9,15 @@ import { describe, expect } from 'vitest';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
 
-/** More than there are. */
+/** The maximum number of key presses, which exceeds the number of controls. */
 const MOST = 400;
 
 interface Walk {
-  /** What had the focus so far. */
+  /** The elements that have been focused. */
   reached: Set<EventTarget | null>;
 }
 
-/** Presses Tab until the focus has been everywhere; what can be pressed and was not reached. */
+/** Presses Tab until all elements have been focused. Returns the controls that were not reached. */
 async function missed(page: Page): Promise<string[]> {
   await page.evaluate(() => {
     document.querySelectorAll('details').forEach((details) => {
@@ -27,7 +27,7 @@ async function missed(page: Page): Promise<string[]> {
     document.addEventListener('focusin', ({ target }) => reached.add(target));
     Object.assign(window, { gpumonWalk: { reached } });
   });
-  // What is opened may take the focus, so that it goes round once from the end on.
+  // Opening may have moved the focus, so a whole round starts after the first end.
   for (let presses = 0, ends = 0; presses < MOST && ends < 2; presses += 1) {
     await page.keyboard.press('Tab');
     ends += Number(await page.evaluate(() => document.activeElement === document.body));
@@ -37,7 +37,7 @@ async function missed(page: Page): Promise<string[]> {
     const all = [
       ...document.querySelectorAll<HTMLElement>('button, summary, input, select, a[href]'),
     ];
-    // The button of a row is the row itself, which Enter opens.
+    // The button of a row cannot be focused, but the row itself can, and Enter opens it.
     const isReached = (element: HTMLElement): boolean =>
       reached.has(element) ||
       (element.tabIndex < 0 && reached.has(element.closest('[tabindex="0"]')));
@@ -60,7 +60,7 @@ describe('by the keyboard', () => {
     ['rows', 8, ''],
     ['charts', 2, '#charts'],
   ] as const) {
-    it(`everything is reached: ${name}`, async ({ page, view, charts }) => {
+    it(`all controls are reachable: ${name}`, async ({ page, view, charts }) => {
       const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
       try {
         await page.goto(server.url + hash);

@@ -1,14 +1,14 @@
-/** JupyterLab as somebody uses it. */
+/** JupyterLab from a user's perspective. */
 
 import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
 /**
- * Waits until the notebook on the page has its kernel, and that is idle. A cell that is run earlier
- * makes JupyterLab start a second kernel and end the one that was there.
+ * Waits until the notebook on the page has an idle kernel. If a cell is run earlier, JupyterLab
+ * starts a second kernel and ends the first one.
  */
 export async function kernelReady(page: Page): Promise<void> {
-  // A toolbar that was laid out early may hide both.
+  // The toolbar may hide both elements if it was laid out early.
   const state = 'attached';
   await page
     .locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' })
@@ -20,7 +20,7 @@ export async function kernelReady(page: Page): Promise<void> {
     .waitFor({ state });
 }
 
-/** Runs a code cell by the keyboard, and waits until it has begun. */
+/** Runs a code cell by keyboard, and waits until it has started. */
 export async function runCell(page: Page, index = 0): Promise<void> {
   const cell = page.locator('.jp-CodeCell').nth(index);
   const prompt = cell.locator('.jp-InputPrompt');
@@ -28,8 +28,8 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   const begin = async (): Promise<boolean> => {
     await cell.locator('.cm-content').click();
     await page.keyboard.press('Control+Enter');
-    // A page that still starts loses keys; one that is busy handles them late, and must not get
-    // them twice.
+    // A page that is still starting ignores keys. A busy page handles them late, and must not
+    // receive them twice.
     const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: HANDLED_MS });
     return begun.then(
       () => true,
@@ -39,7 +39,7 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   await expect.poll(begin, { message: `cell ${index} does not run` }).toBe(true);
 }
 
-/** A key or a click that has had no effect by then came too early. */
+/** The time after which a key press or click without an effect is repeated. */
 const HANDLED_MS = 5000;
 
 export class Lab {
@@ -51,7 +51,7 @@ export class Lab {
     this.tab = page.locator('.jp-SideBar.jp-mod-left [data-id="gpumon-panel"]');
   }
 
-  /** Opens JupyterLab and waits until it has put its parts where they belong. */
+  /** Opens JupyterLab, and waits until its layout is complete. */
   async open(url: string): Promise<void> {
     await this.page.goto(url);
     await this.ready();
@@ -62,7 +62,7 @@ export class Lab {
     await this.page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
   }
 
-  /** Shows the panel by its tab, and waits until JupyterLab has stored that. */
+  /** Shows the panel by its tab, and waits until JupyterLab has stored the layout. */
   async showPanel(): Promise<void> {
     const stored = this.page.waitForRequest(
       (request) =>
@@ -80,12 +80,12 @@ export class Lab {
     await this.ready();
   }
 
-  /** Chooses a theme in the settings menu, as `JupyterLab Dark`. */
+  /** Selects a theme such as `JupyterLab Dark` in the settings menu. */
   async theme(name: string): Promise<void> {
     await this.menu('Settings', 'Theme', name);
   }
 
-  /** Chooses an item of a menu in the menu bar. */
+  /** Selects an item of a menu in the menu bar. */
   async menu(name: string, submenu: string, label: string): Promise<void> {
     const item = (text: string): Locator =>
       this.page.locator('.lm-Menu .lm-Menu-item', { hasText: text }).first();
@@ -102,11 +102,11 @@ export class Lab {
         return false;
       }
     };
-    // A page that still starts closes its menus.
+    // A page that is still starting closes its menus.
     await expect.poll(choose, { message: `the menu does not offer "${label}"` }).toBe(true);
   }
 
-  /** Drags the edge of the left side bar until it is so wide. */
+  /** Drags the edge of the left sidebar to this width. */
   async widen(width_px: number): Promise<void> {
     const edge = await this.panel.boundingBox();
     if (edge === null) {
@@ -135,7 +135,8 @@ export class Lab {
         return false;
       }
     };
-    // A page that still starts loses keys, and closes the palette when a notebook takes the focus.
+    // A page that is still starting ignores keys, and closes the palette when a notebook receives
+    // the focus.
     await expect.poll(run, { message: `the palette does not offer "${name}"` }).toBe(true);
   }
 }

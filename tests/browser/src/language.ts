@@ -1,6 +1,6 @@
 /**
- * JupyterLab in the language of `pseudo-locale.ts`, made as translators make theirs: out of the
- * texts in the sources.
+ * A JupyterLab in the pseudo-language of `pseudo-locale.ts`, whose catalog is made from the texts
+ * in the sources, like translators' catalogs.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,11 +12,11 @@ import { parseSync, Visitor, type ESTree } from 'vite';
 import { pseudoLocalized } from '../../../static/src/testing/pseudo-locale';
 import { ROOT } from './machine';
 
-/** A text, or one for one thing and one for several. */
+/** A text, or its singular and plural forms. */
 type Forms = readonly string[];
 
 /**
- * The texts that the sources have translated, each as it stands in a call of `trans.__` or
+ * Returns the translatable texts in the sources, which are the literals in calls of `trans.__` and
  * `trans._n`.
  */
 function textsInSources(): Forms[] {
@@ -27,7 +27,7 @@ function textsInSources(): Forms[] {
   );
 }
 
-/** Has this page's JupyterLab speak that language, as far as it is about gpumon. */
+/** Makes the page's JupyterLab use the pseudo-language for gpumon's texts. */
 export async function usePseudoLocale(page: Page): Promise<void> {
   const about = {
     domain: 'gpumon',

@@ -1,6 +1,6 @@
 /**
- * The layout of menus, names and states: at common widths, for touch screens, and in right-to-left
- * text.
+ * Tests of the layout of menus, names and states: at common widths, on touch screens, and with
+ * right-to-left text.
  */
 
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
@@ -26,7 +26,7 @@ const it = base
     return server;
   });
 
-/** Opens an address at this width, and returns the result of `measure`. */
+/** Opens a URL at this width, and returns the result of `measure`. */
 async function measureAt<T>(
   browser: Browser,
   url: string,
@@ -48,11 +48,11 @@ async function measureAt<T>(
   }
 }
 
-/** Opens a menu, and returns its name and the edges of what it opens. */
+/** Opens a menu, and returns its name and the edges of its content. */
 async function openMenu(menu: Locator): Promise<[name: string, left: number, right: number]> {
   const [summary, content] = [menu.locator('summary'), menu.locator('> div')];
   await summary.click();
-  // JupyterLab positions a menu only after it has been opened.
+  // gpumon positions a menu only after it has been opened.
   const isPlaced = (): Promise<boolean> =>
     content.evaluate((element: HTMLElement) => element.style.getPropertyValue('--_left') !== '');
   await expect.poll(isPlaced).toBe(true);
@@ -60,7 +60,7 @@ async function openMenu(menu: Locator): Promise<[name: string, left: number, rig
   return [(await summary.getAttribute('aria-label')) ?? '', x, x + width];
 }
 
-/** The targets that are too small for fingers. */
+/** Returns the targets that are too small for touch input. */
 function smallTargets(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const targets = document.querySelectorAll(
@@ -79,9 +79,9 @@ function smallTargets(page: Page): Promise<string[]> {
 
 const TOUCH = { hasTouch: true, isMobile: true };
 
-describe('the page', () => {
+describe('page layout', () => {
   it.for([560, 690, 1280, 1366, 1440, 1920])(
-    'at %i px has whole menus',
+    'page of %i px has whole menus',
     async (width, { browser, eight }) => {
       const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
         const seen: [string, number, number][] = [];
@@ -104,7 +104,7 @@ describe('the page', () => {
   );
 
   it.for([560, 690, 1280, 1536])(
-    'at %i px says in its head that charts are paused',
+    'page of %i px shows pause in header',
     async (width, { browser, two }) => {
       const said = await measureAt(browser, `${two.url}#charts`, width, async (page) => {
         await page.keyboard.press('Space');
@@ -125,7 +125,7 @@ describe('the page', () => {
   );
 
   it.for([560, 600, 690, 800])(
-    'at %i px has room for names and states',
+    'page of %i px shows names and states',
     async (width, { browser, eight }) => {
       const { names, states } = await measureAt(browser, eight.url, width, (page) =>
         page.evaluate(() => {
@@ -137,7 +137,7 @@ describe('the page', () => {
             names: all('td.gpumon-col-process')
               .filter(shown)
               .map((cell) => cell.clientWidth),
-            // These are the right edges of each part and of its row.
+            // These are the right edges of the state and of its row.
             states: all('.gpumon-gpu[data-row]').map((row) => [
               row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
               row.getBoundingClientRect().right,
@@ -152,15 +152,12 @@ describe('the page', () => {
     },
   );
 
-  it.for(['', '#charts'])(
-    'has targets of 24 px for fingers at "%s"',
-    async (address, { browser, two }) => {
-      expect(await measureAt(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
-    },
-  );
+  it.for(['', '#charts'])('touch targets have 24 px at "%s"', async (address, { browser, two }) => {
+    expect(await measureAt(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
+  });
 
   it.for(['gpus', 'nodes', 'users', 'free'])(
-    'has targets of 24 px for fingers in a fleet, %s',
+    'touch targets have 24 px in fleet view %s',
     async (view, { browser, onTestFinished }) => {
       const server = await FakeFleet.start(fleetOf({ nodes: 40, gpus: 8, at_ms: Date.now() }));
       onTestFinished(() => server.stop());
@@ -175,7 +172,7 @@ describe('the page', () => {
   );
 
   it.for(['', '#charts'])(
-    'has units behind numbers from right to left at "%s"',
+    'right-to-left units follow their numbers at "%s"',
     async (address, { browser, two }) => {
       const measure = (page: Page): Promise<{ count: number; wrong: string[] }> =>
         page.evaluate(async () => {
@@ -211,9 +208,9 @@ describe('the page', () => {
   );
 });
 
-describe('JupyterLab', () => {
+describe('JupyterLab layout', () => {
   it.for([1280, 1366, 1440, 1536])(
-    'at %i px has whole menus, and no banner in a region',
+    'JupyterLab of %i px has whole menus',
     async (width, { page, simulated, lab, view, charts }) => {
       await page.setViewportSize({ width, height: 900 });
       await lab.open(`${simulated.page('lab')}&reset`);

@@ -1,30 +1,30 @@
-/** Where on this machine the things are that the tests need. */
+/** The paths of the programs and folders that the tests need. */
 
 import { accessSync, constants, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The root of the checkout. */
+/** The root folder of the repository. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** The virtual environment with JupyterLab and the wheel. */
 export const VENV = process.env.GPUMON_TEST_JUPYTER ?? path.join(ROOT, 'target/jupyter');
-/** The program, as the wheel installed it. */
+/** The program that the wheel installed. */
 export const GPUMON = path.join(VENV, 'bin/gpumon');
 export const JUPYTER_LAB = path.join(VENV, 'bin/jupyter-lab');
 export const PYTHON = path.join(VENV, 'bin/python');
-/** A kernel that is not Python. */
+/** The kernel of a language other than Python. */
 export const DENO = path.join(VENV, 'bin/deno');
-/** NVML's interface over simulated GPUs. */
+/** A fake NVML library with simulated GPUs. */
 export const FAKE_NVML =
   process.env.GPUMON_TEST_FAKE_NVML ?? path.join(ROOT, 'target/debug/libfake_nvml.so');
-/** Where pictures of failed tests go. */
+/** The folder for screenshots of failed tests. */
 export const FAILURES = path.join(ROOT, 'target/browser');
 
-/** The environment variable by which test workers are told where their folders go. */
+/** The environment variable with the parent folder of the test workers' folders. */
 export const FOLDER_VARIABLE = 'GPUMON_TEST_FOLDER';
 
-/** `tools/need.py` looks for the same names. */
+/** The usual names of Chromium, which are the same in `tools/need.py`. */
 const CHROMIUMS = [
   'chromium-headless-shell',
   'chromium',
@@ -58,14 +58,14 @@ function findProgram(names: readonly string[], advice: string): string {
   return found;
 }
 
-/** A new folder, for one server or scenario; it is gone after the last test. */
+/** Creates a folder for a server or scenario. It is removed after the last test. */
 export function newFolder(): string {
   return mkdtempSync(path.join(process.env[FOLDER_VARIABLE] ?? tmpdir(), 'gpumon-'));
 }
 
 /**
- * This process's environment without what would choose another source or another server's settings,
- * and `more`.
+ * Returns the environment of this process and `more`, without variables that would select another
+ * GPU source or another server's settings.
  */
 export function environment(more: Record<string, string>): Record<string, string> {
   const kept = Object.entries(process.env).filter(
@@ -74,14 +74,14 @@ export function environment(more: Record<string, string>): Record<string, string
   return { ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ''])), ...more };
 }
 
-/** A new file with this scenario for the fake library. */
+/** Creates a file with a scenario for the fake library. */
 export function newScenario(text: string): string {
   const file = path.join(newFolder(), 'scenario.toml');
   writeFileSync(file, text);
   return file;
 }
 
-/** The environment in which gpumon sees what this scenario of the fake library tells. */
+/** Returns the environment variables with which gpumon reads the fake library with a scenario. */
 export function overFake(scenario: string): Record<string, string> {
   return { GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: FAKE_NVML, GPUMON_FAKE_NVML_SCENARIO: scenario };
 }

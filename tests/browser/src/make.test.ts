@@ -1,4 +1,4 @@
-/** What `make` ends with: JupyterLab with the panel open, and the two addresses. */
+/** Tests of the result of `make`: JupyterLab with an open panel, and the two URLs. */
 
 import path from 'node:path';
 
@@ -11,14 +11,8 @@ import { gpumonPidsBelow, isRunning } from './processes';
 import { Program } from './program';
 import { View } from './view';
 
-it('opens the panel without a click, says what is simulated, and ends everything at Ctrl-C', async ({
-  browser,
-  lab,
-  view,
-  task,
-  onTestFinished,
-}) => {
-  // A machine without GPUs, wherever this test runs.
+it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onTestFinished }) => {
+  // The machine of the test must appear to have no GPUs.
   const program = new Program(
     PYTHON,
     [path.join(ROOT, 'tools/lab.py'), VENV, newFolder()],
@@ -41,7 +35,7 @@ it('opens the panel without a click, says what is simulated, and ends everything
   expect(await lab.panel.isVisible()).toBe(true);
   await view.simulatedLabel.waitFor();
 
-  // The page by itself, as somebody would open it who has never been here.
+  // The standalone page is opened like by a new user.
   const other = await newPage(browser);
   onTestFinished(() => closePage(other.page, task));
   await other.page.goto(pageUrl);

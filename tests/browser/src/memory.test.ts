@@ -1,6 +1,6 @@
 /**
- * GPU memory that runs out: real kernels whose memory the fake library scripts, and errors as
- * PyTorch words them.
+ * Tests of GPU memory that runs out: real kernels whose memory is scripted by the fake library, and
+ * errors in PyTorch's format.
  */
 
 import type { Locator } from 'playwright-core';
@@ -26,10 +26,7 @@ const grown = (from_gib: number): unknown => [
   [200, `${String(from_gib + 100)} GiB`],
 ];
 
-/**
- * Two notebooks with a kernel, of which the first holds more and more from the beginning of the
- * test on.
- */
+/** Two notebooks with kernels. The memory of the first one grows from the start of the test. */
 const it = base.extend('kernels', { auto: true }, async ({ scripted }) => {
   scripted.write('train.ipynb', notebookOf([FAILS]));
   scripted.write('eval.ipynb', notebookOf([]));
@@ -50,7 +47,7 @@ async function said(locator: Locator): Promise<string> {
 
 describe('GPU memory that runs out', () => {
   for (const where of ['lab/tree', 'notebooks']) {
-    it(`is explained below a cell that has failed until that runs again (${where})`, async ({
+    it(`failed cell is explained until next run (${where})`, async ({
       scripted,
       page,
       conduct,
@@ -71,7 +68,7 @@ describe('GPU memory that runs out', () => {
       const holders = note.locator('li');
       expect(await said(holders.nth(0))).toMatch(/^this notebook [\d.]+ GiB/);
       expect(await said(holders.nth(1))).toMatch(/^eval\.ipynb 7\.00 GiB/);
-      // The test's own process is nobody's notebook: nothing can be done with it from here.
+      // The test process does not belong to a notebook, so there are no actions for it.
       expect(await said(holders.nth(2))).toMatch(/ \(\S+\) 2\.00 GiB$/);
       expect(await holders.nth(2).locator('button').count()).toBe(0);
       await holders.nth(1).locator('button').click();
@@ -84,7 +81,7 @@ describe('GPU memory that runs out', () => {
     });
   }
 
-  it('is foretold, and the notebook that it is due to can be shut down, and no other is', async ({
+  it('forecast offers to shut down its notebook', async ({
     kernels: { train, other },
     scripted,
     page,
@@ -99,7 +96,7 @@ describe('GPU memory that runs out', () => {
     );
     expect(text).toMatch(/\nHeld by train\.ipynb [\d.]+ GiB, eval\.ipynb 7\.00 GiB/);
     expect(await page.locator('#gpumon-panel').isVisible()).toBe(false);
-    // By its id it is known whether somebody has closed it.
+    // The ID shows whether a user has closed the notification.
     expect(await notification.getAttribute('id')).toMatch(/^[0-9a-f-]{36}$/);
     await notification.locator('button', { hasText: 'Shut Down' }).click();
     const dialog = page.locator('.jp-Dialog', { hasText: 'Shut down the kernel of train.ipynb?' });

@@ -1,6 +1,6 @@
-/** Notebooks as files. */
+/** Generated notebook files. */
 
-/** The kernel of a notebook, as its file names it. */
+/** The kernel of a notebook in the format of the file. */
 export interface KernelSpec {
   display_name: string;
   language: string;
@@ -9,7 +9,7 @@ export interface KernelSpec {
 
 const PYTHON: KernelSpec = { display_name: 'Python 3', language: 'python', name: 'python3' };
 
-/** A notebook with these cells, none of which has run. */
+/** Returns a notebook with these cells, which have not been run. */
 export function notebookOf(cells: readonly string[], kernelspec = PYTHON): string {
   return JSON.stringify({
     cells: cells.map((source, index) => ({

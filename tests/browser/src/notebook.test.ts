@@ -1,5 +1,6 @@
 /**
- * The panel in Notebook 7, which has neither JupyterLab's side bar tabs nor its layout restorer.
+ * Tests of the panel in Notebook 7, which has neither JupyterLab's sidebar tabs nor its layout
+ * restorer.
  */
 
 import { describe, expect } from 'vitest';
@@ -8,14 +9,14 @@ import { Charts } from './charts';
 import { it } from './fixtures';
 import { notebookOf } from './notebook-file';
 
-describe('the panel in Notebook 7', () => {
+describe('panel in Notebook 7', () => {
   it.beforeEach(({ simulated }) => simulated.write('empty.ipynb', notebookOf([])));
 
   for (const [where, path] of [
     ['beside the file list', 'tree'],
     ['beside a notebook', 'notebooks/empty.ipynb'],
   ] as const) {
-    it(`is opened by its command ${where}`, async ({ simulated, page, conduct, lab, view }) => {
+    it(`command opens the panel ${where}`, async ({ simulated, page, conduct, lab, view }) => {
       await page.goto(simulated.page(path));
       await page.locator('#main-panel, .jp-Notebook').first().waitFor();
       await lab.command('Show GPUs');
@@ -26,12 +27,7 @@ describe('the panel in Notebook 7', () => {
     });
   }
 
-  it('is in the menu of a notebook, and opens charts on a page of their own', async ({
-    simulated,
-    page,
-    lab,
-    view,
-  }) => {
+  it('notebook menu opens panel and separate charts', async ({ simulated, page, lab, view }) => {
     await page.goto(simulated.page('notebooks/empty.ipynb'));
     await page.locator('.jp-Notebook').waitFor();
     await lab.menu('View', 'Left Sidebar', 'GPUs');

@@ -1,7 +1,4 @@
-/**
- * A notebook of another language than Python: nothing of gpumon is in its kernel, which is a
- * program of its own.
- */
+/** Tests of a notebook in a language other than Python, whose kernel contains no code of gpumon. */
 
 import { expect } from 'vitest';
 
@@ -11,20 +8,20 @@ import { DENO, newFolder } from './machine';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
 
-/** The kernel of the package `deno` on PyPI. */
+/** The command of the kernel in the PyPI package `deno`. */
 const COMMAND = [DENO, 'jupyter', '--kernel', '--conn', '{connection_file}'];
 const SPEC = { display_name: 'deno', language: 'typescript', name: 'deno' };
-/** No Python would run this. */
+/** Code that is not valid Python. */
 const CODE = [
   'await new Promise((resolve) => setTimeout(resolve, 2500));\n`${typeof Deno} is done`',
 ];
 
-/** A text with plain spaces. */
+/** Replaces no-break spaces. */
 function plain(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }
 
-it('a notebook of JavaScript is named in the panel, and told below its cell what that took', async ({
+it('JavaScript notebook has name and cell line', async ({
   scripted,
   page,
   lab,
@@ -34,7 +31,7 @@ it('a notebook of JavaScript is named in the panel, and told below its cell what
   scripted.addKernel(SPEC, COMMAND, { DENO_NO_UPDATE_CHECK: '1', DENO_DIR: newFolder() });
   scripted.write('simulate.ipynb', notebookOf(CODE, SPEC));
   const kernel = await scripted.startKernel('simulate.ipynb', SPEC.name);
-  // Unlike ipykernel, it would outlive its server.
+  // Unlike ipykernel, this kernel would continue after its server has ended.
   onTestFinished(async () => {
     await scripted.api('DELETE', `sessions/${kernel.id}`);
     await expect.poll(() => isRunning(kernel.pid)).toBe(false);

@@ -1,4 +1,4 @@
-/** The standalone page of `gpumon serve`. */
+/** Tests of the standalone page of `gpumon serve`. */
 
 import type { Locator } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -8,7 +8,7 @@ import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
 
-describe('the page', () => {
+describe('standalone page', () => {
   const source = { GPUMON_SOURCE: 'sim:2' };
   let server: GpumonServer;
 
@@ -21,17 +21,14 @@ describe('the page', () => {
     await server.stop();
   });
 
-  it('shows values that change, labels simulated ones, and asks no other machine', async ({
-    conduct,
-    view,
-  }) => {
+  it('page shows changing values, only from its server', async ({ conduct, view }) => {
     expect(await view.indices()).toEqual([0, 1]);
     await view.changes(0, 'power.draw_watts');
     await view.simulatedLabel.waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
-  it('draws lines that move', async ({ view }) => {
+  it('lines move', async ({ view }) => {
     const canvas = view.gpu(0).locator('[data-metric] canvas').first();
     await canvas.waitFor();
     const picture = (): Promise<string> =>
@@ -40,7 +37,7 @@ describe('the page', () => {
     await expect.poll(picture).not.toBe(before);
   });
 
-  it('is readable in light and in dark', async ({ page, view }) => {
+  it('text is readable in light and dark', async ({ page, view }) => {
     const value = view.gpu(0).locator('[data-reading]').first();
     const schemes: string[] = [];
     for (const scheme of ['light', 'dark'] as const) {
@@ -52,10 +49,7 @@ describe('the page', () => {
     expect(schemes[0]).not.toBe(schemes[1]);
   });
 
-  it('marks the moment pointed at on the charts of everybody who looks', async ({
-    page,
-    charts,
-  }) => {
+  it('mark is visible to all clients', async ({ page, charts }) => {
     await page.goto(`${server.url}#charts`);
     await charts.live();
     const other = await page.context().newPage();
@@ -66,7 +60,8 @@ describe('the page', () => {
     const chart = charts.plot('all power.draw_watts').locator('.gpumon-plot-chart');
     const { x, y, width } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0 };
     const pointed = x + width * 0.7;
-    // While it is live, what is marked moves away from the pointer. The pause moves no chart.
+    // The charts are paused, because live charts move away from the pointer. Pausing does not
+    // change the layout.
     await page.keyboard.press(' ');
     await charts.control('Resume').waitFor();
     expect(await chart.boundingBox()).toMatchObject({ x, y, width });
@@ -81,7 +76,7 @@ describe('the page', () => {
       .poll(() => charts.root.locator('.gpumon-tooltip').innerText())
       .toContain('epoch 3');
 
-    // The same key, for what the server refuses.
+    // The server rejects this text.
     await page.keyboard.press('m');
     await page.keyboard.type(' ');
     await page.keyboard.press('Enter');
@@ -94,7 +89,7 @@ describe('the page', () => {
     await other.close();
   });
 
-  it('keeps what a color tells where the system sets the colors', async ({ page, charts }) => {
+  it('forced colors keep the meaning of colors', async ({ page, charts }) => {
     await page.emulateMedia({ forcedColors: 'active' });
     await page.goto(`${server.url}#charts`);
     await charts.live();
@@ -109,7 +104,7 @@ describe('the page', () => {
     expect(pressed).not.toBe(other);
   });
 
-  it('says that the collector is being replaced, and goes on with the next', async ({ view }) => {
+  it('replaced collector is reported, then live again', async ({ view }) => {
     const record = await view.recordStates();
     const killed = server.collector;
     expect(killed).not.toBeNull();
@@ -120,7 +115,7 @@ describe('the page', () => {
     expect(server.collector).not.toBe(killed);
   });
 
-  it('says that the server is gone, and comes back with it', async ({ view }) => {
+  it('stopped server is reported, then live again', async ({ view }) => {
     const record = await view.recordStates();
     const { port } = server;
     await server.stop();

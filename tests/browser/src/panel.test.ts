@@ -1,4 +1,4 @@
-/** The panel in JupyterLab, behind a prefix. */
+/** Tests of the panel in JupyterLab, behind a URL prefix. */
 
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -12,7 +12,7 @@ import type { Lab } from './lab';
 import { isRunning } from './processes';
 import type { View } from './view';
 
-/** The charts of the first GPU, from its card in the panel. */
+/** Opens the charts of the first GPU from its card in the panel. */
 async function openCharts(page: Page, lab: Lab, view: View): Promise<Charts> {
   await lab.showPanel();
   await view.live();
@@ -22,18 +22,13 @@ async function openCharts(page: Page, lab: Lab, view: View): Promise<Charts> {
   return charts;
 }
 
-describe('the panel in JupyterLab', () => {
-  // Each test begins with JupyterLab's own layout.
+describe('panel in JupyterLab', () => {
+  // Each test starts with JupyterLab's default layout.
   it.beforeEach(async ({ simulated, lab }) => {
     await lab.open(`${simulated.page('lab')}&reset`);
   });
 
-  it('is small until it is opened, then shows values that change, labels simulated ones, and causes no errors', async ({
-    page,
-    conduct,
-    lab,
-    view,
-  }) => {
+  it('panel loads little until opened, then updates', async ({ page, conduct, lab, view }) => {
     expect(await lab.panel.isVisible()).toBe(false);
     expect(await kilobytes(page, 'gpumon')).toBeLessThan(BEFORE_KB);
     await lab.showPanel();
@@ -45,7 +40,7 @@ describe('the panel in JupyterLab', () => {
     expect(conduct.foreignRequests).toEqual([]);
   });
 
-  it('is back after a reload', async ({ lab, view }) => {
+  it('panel is restored after reload', async ({ lab, view }) => {
     await lab.showPanel();
     await view.live();
     await lab.reload();
@@ -54,12 +49,7 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it('leads to the charts of a GPU, which are back after a reload with what they showed', async ({
-    page,
-    conduct,
-    lab,
-    view,
-  }) => {
+  it('charts of GPU are restored after reload', async ({ page, conduct, lab, view }) => {
     const charts = await openCharts(page, lab, view);
     const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 0' });
     await expect.poll(() => tab.count()).toBe(1);
@@ -73,20 +63,20 @@ describe('the panel in JupyterLab', () => {
     await expect.poll(() => charts.timeRange()).toBe('5 min');
     await expect.poll(() => charts.names()).toContain('gpu 0 power');
     expect((await charts.names()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
-    // Asked for again, it is the same one.
+    // Opening the charts again shows the existing tab.
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
     await page.waitForTimeout(500);
     expect(await page.getByTestId('gpumon-dashboard').count()).toBe(1);
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('is opened by its command', async ({ lab, view }) => {
+  it('command opens the panel', async ({ lab, view }) => {
     await lab.command('Show GPUs');
     await view.live();
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
-  it('applies the settings', async ({ simulated, page, lab, view }) => {
+  it('settings are applied', async ({ simulated, page, lab, view }) => {
     await simulated.choose({
       interval: 0.2,
       spanMinutes: 5,
@@ -115,7 +105,7 @@ describe('the panel in JupyterLab', () => {
     await expect.poll(() => charts.timeRange()).toBe('5 min');
   });
 
-  it('is in the launcher', async ({ page, view }) => {
+  it('launcher opens the panel', async ({ page, view }) => {
     const card = page.locator('.jp-LauncherCard', { hasText: 'GPU' });
     await expect.poll(() => card.count()).toBe(1);
     await card.locator('svg[data-icon="gpumon:gpu"]').waitFor();
@@ -123,11 +113,7 @@ describe('the panel in JupyterLab', () => {
     await view.live();
   });
 
-  it('says that the collector is being replaced, and goes on with the next', async ({
-    simulated,
-    lab,
-    view,
-  }) => {
+  it('replaced collector is reported, then live again', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
@@ -140,7 +126,7 @@ describe('the panel in JupyterLab', () => {
     expect(simulated.collector).not.toBe(killed);
   });
 
-  it('comes back when its server has been killed', async ({ simulated, lab, view }) => {
+  it('killed server is replaced', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
@@ -154,11 +140,7 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it("is readable in the light and the dark theme and in one that is not JupyterLab's, and so are charts", async ({
-    page,
-    lab,
-    view,
-  }) => {
+  it('panel and charts are readable in all themes', async ({ page, lab, view }) => {
     const charts = await openCharts(page, lab, view);
     const value = view.gpu(0).locator('[data-reading]').first();
     const background = (): Promise<string> =>
@@ -172,7 +154,7 @@ describe('the panel in JupyterLab', () => {
       await lab.theme(theme);
       await page.locator(`[data-testid=gpumon][data-gpumon-scheme=${scheme}]`).waitFor();
       await page.locator(`[data-testid=gpumon-dashboard][data-gpumon-scheme=${scheme}]`).waitFor();
-      // The style sheet of a theme may come after its name.
+      // The style sheet of a theme may load after its name is set.
       await expect.poll(background, { message: theme }).not.toBe(backgrounds.at(-1));
       backgrounds.push(await background());
       for (const text of [charts.root.locator('[data-reading]').first(), value]) {
@@ -184,7 +166,7 @@ describe('the panel in JupyterLab', () => {
 });
 
 describe('gpumon behind Jupyter', () => {
-  it('ends with it, also where Jupyter is killed', async () => {
+  it('gpumon ends with Jupyter, even if killed', async () => {
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' });
       const response = await fetch(jupyter.page('gpumon/healthz'));

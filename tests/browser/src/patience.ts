@@ -1,18 +1,18 @@
 /**
- * How long a test waits for what a busy machine does late. What never comes costs this long, and
- * only where it fails.
+ * The time limits of tests, which allow for a busy machine. They only take effect in tests that
+ * fail.
  */
 
-/** For one thing: an element, a value, the end of a process. */
+/** The maximum time to wait for one event: an element, a value, or the end of a process. */
 export const TIMEOUT_MS = 60_000;
 
-/** What every configuration of Vitest here has in common. */
+/** The settings that all Vitest configurations share. */
 export const patiently = {
-  // Several things that come late, one after the other, and the error says which of them never
-  // came.
+  // A test may wait for several events in sequence. The limit of each is reached first, so that the
+  // error names the missing event.
   testTimeout: 4 * TIMEOUT_MS,
   hookTimeout: 4 * TIMEOUT_MS,
-  // Servers that tests share end after the last of them.
+  // Shared servers are stopped after the last test.
   teardownTimeout: 2 * TIMEOUT_MS,
   expect: { poll: { timeout: TIMEOUT_MS, interval: 100 } },
 };

@@ -1,6 +1,6 @@
 /**
- * Before the first test: says what is missing and how to get it. After the last: removes their
- * folders.
+ * The global setup: before the first test, it reports missing prerequisites and how to get them.
+ * After the last test, it removes folders.
  */
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

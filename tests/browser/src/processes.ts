@@ -1,4 +1,4 @@
-/** Processes as /proc shows them. */
+/** Processes in /proc. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -8,27 +8,27 @@ interface ProcessEntry {
   state: string;
 }
 
-/** The collector below this process; `null` while there is none. */
+/** Returns the PID of the collector below this process, or `null` if there is none. */
 export function collectorBelow(pid: number): number | null {
   return gpumonPidsBelow(pid).find((one) => argumentsOf(one).includes('collect')) ?? null;
 }
 
-/** The PIDs of every gpumon below this process. */
+/** Returns the PIDs of all gpumon processes below this process. */
 export function gpumonPidsBelow(pid: number): number[] {
   return below(pid)
     .map((entry) => entry.pid)
     .filter((one) => argumentsOf(one)[0]?.endsWith('/gpumon') === true);
 }
 
-/** Whether the process runs; a dead one that nobody has waited for does not. */
+/** Returns whether the process is running. A zombie is not. */
 export function isRunning(pid: number): boolean {
   const entry = read(pid);
   return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
 }
 
 /**
- * The PID of the process below this one that has `word` at the end of an argument; `null` while
- * there is none.
+ * Returns the PID of the process below this one with an argument that ends with `word`, or `null`
+ * if there is none.
  */
 export function pidBelow(pid: number, word: string): number | null {
   const is = (entry: ProcessEntry): boolean =>
@@ -36,14 +36,14 @@ export function pidBelow(pid: number, word: string): number | null {
   return below(pid).find(is)?.pid ?? null;
 }
 
-/** The PIDs of what this process has started itself. */
+/** Returns the PIDs of the direct children of this process. */
 export function childrenOf(pid: number): number[] {
   return below(pid)
     .filter((entry) => entry.parent === pid)
     .map((entry) => entry.pid);
 }
 
-/** Everything below this process that runs. */
+/** Returns all processes below this process. */
 function below(pid: number): ProcessEntry[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -59,11 +59,11 @@ function below(pid: number): ProcessEntry[] {
   return found.filter((entry) => entry.state !== 'Z');
 }
 
-/** `null` where the process has just ended. */
+/** Returns the state of a process, or `null` if it has ended. */
 function read(pid: number): ProcessEntry | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before the last bracket may contain anything.
+    // The name before the last parenthesis may contain any characters.
     const [state = '', parent = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { pid, parent: Number(parent), state };
   } catch {
@@ -72,8 +72,8 @@ function read(pid: number): ProcessEntry | null {
 }
 
 /**
- * Of one of this test's own processes: other tests have some with command lines that fill all
- * memory.
+ * Returns the arguments of one of this test's processes. Others must not be read, because some
+ * tests create command lines that fill all memory.
  */
 function argumentsOf(pid: number): string[] {
   try {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { TIMEOUT_MS } from './patience';
 
 export class Program {
-  /** All that it has written so far, to both outputs. */
+  /** The output so far, of both streams. */
   output = '';
   private readonly child: ChildProcess;
   private readonly name: string;
@@ -38,8 +38,8 @@ export class Program {
   }
 
   /**
-   * Waits until `ready` gives something; fails with the program's output where it ends, or takes
-   * too long.
+   * Waits until `ready` returns a value. Fails with the program's output if the program ends, or
+   * after a timeout.
    */
   async until<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
     const giveUp_ms = Date.now() + TIMEOUT_MS;
@@ -54,7 +54,8 @@ export class Program {
   }
 
   /**
-   * Asks it to end and waits until it has; returns its exit code, `null` where a signal ended it.
+   * Asks the program to end, and waits for its end. Returns its exit code, or `null` if it was
+   * ended by a signal.
    */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (!this.ended) {

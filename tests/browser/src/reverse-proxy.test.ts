@@ -1,4 +1,4 @@
-/** The page behind a reverse proxy, at a name that is not this machine's own. */
+/** Tests of the page behind a reverse proxy with another host name. */
 
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,11 +9,14 @@ import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
 interface Proxy {
-  /** As browsers see it. Chromium finds every name below `localhost` on this machine. */
+  /** The origin in the browser. Chromium resolves all names below `localhost` to this machine. */
   origin: string;
-  /** The port that it leads to. */
+  /** The port of the server behind the proxy. */
   port: number;
-  /** Whether it passes on the Host that the browser sent, and WebSockets. */
+  /**
+   * Whether the proxy forwards the browser's `Host` header. `upgrades` is whether it forwards
+   * WebSockets.
+   */
   keepsHost: boolean;
   upgrades: boolean;
 }
@@ -31,7 +34,7 @@ const it = base.extend('proxy', async ({}, { onCleanup }) => {
   return proxy;
 });
 
-/** Does what nginx does with `proxy_pass`. */
+/** Forwards requests like `proxy_pass` of nginx. */
 function forward(server: Server, proxy: Proxy): void {
   const passOn = ({ url, method, headers }: IncomingMessage): ReturnType<typeof request> => {
     const host = proxy.keepsHost ? headers.host : `127.0.0.1:${String(proxy.port)}`;
@@ -87,11 +90,7 @@ describe('behind a reverse proxy', () => {
     server = null;
   });
 
-  it('the page is live at its public origin, whether or not the proxy keeps the Host', async ({
-    proxy,
-    page,
-    view,
-  }) => {
+  it('page is live at its public origin', async ({ proxy, page, view }) => {
     await start(proxy, '--public-origin', proxy.origin);
     for (const keepsHost of [true, false]) {
       proxy.keepsHost = keepsHost;
@@ -100,7 +99,7 @@ describe('behind a reverse proxy', () => {
     }
   });
 
-  it('a server that does not know its public origin says what to do', async ({ proxy, page }) => {
+  it('unknown public origin is explained', async ({ proxy, page }) => {
     await start(proxy);
     for (const keepsHost of [true, false]) {
       proxy.keepsHost = keepsHost;
@@ -109,7 +108,7 @@ describe('behind a reverse proxy', () => {
     }
   });
 
-  it('a proxy without WebSockets is told from a server that is gone', async ({ proxy, page }) => {
+  it('proxy without WebSockets is explained', async ({ proxy, page }) => {
     proxy.upgrades = false;
     await start(proxy, '--public-origin', proxy.origin);
     await page.goto(proxy.origin);

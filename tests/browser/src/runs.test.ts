@@ -1,4 +1,7 @@
-/** Workloads that are started from the page and from the panel, with a script that does them. */
+/**
+ * Tests of runs that are started on the page and in the panel, with a script instead of the real
+ * program.
+ */
 
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -12,10 +15,10 @@ import { View } from './view';
 
 const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=running]');
 
-/** Starts triad by the keyboard alone. */
+/** Starts the workload `triad` by keyboard. */
 async function start(page: Page, device: string): Promise<void> {
   const search = page.getByRole('combobox', { name: 'Search benchmarks' });
-  // While JupyterLab is still loading, it can take the focus from the button.
+  // While JupyterLab is still loading, it may take the focus from the button.
   const open = async (): Promise<boolean> => {
     if (!(await search.isVisible())) {
       await (await new View(page).menuAction('gpumon-run')).press('Enter');
@@ -25,17 +28,17 @@ async function start(page: Page, device: string): Promise<void> {
   await expect.poll(open).toBe(true);
   await page.getByLabel('Device', { exact: true }).selectOption({ label: device });
   await search.pressSequentially('triad');
-  // Benchmarks can be chosen once the device has been found, which changes the selection.
+  // Benchmarks are enabled once the device is known, which also changes the selection.
   const enabled = page.locator('[role=option]:not([aria-disabled])', { hasText: 'triad' });
   await enabled.first().waitFor();
-  // The first that is found is the preset that runs it, too.
+  // The first match is the preset with the same workload.
   await search.press('ArrowDown');
   await page.locator('[role=option][aria-selected=true]', { hasText: 'triad' }).waitFor();
   await search.press('Enter');
   await running(page).waitFor();
 }
 
-describe('a run from the page', () => {
+describe('run from the page', () => {
   let server: GpumonServer;
   it.beforeEach(async ({ worker, page }) => {
     server = await GpumonServer.start({ ...overFake(newScenario('gpus = 2\n')), ...worker.env });
@@ -46,11 +49,7 @@ describe('a run from the page', () => {
     await server.stop();
   });
 
-  it('shows progress, live readings and its result, and what happened', async ({
-    worker,
-    page,
-    conduct,
-  }) => {
+  it('run shows progress, readings and result', async ({ worker, page, conduct }) => {
     await start(page, 'GPU 1, H200');
     const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
@@ -88,7 +87,7 @@ describe('a run from the page', () => {
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
-  it('is chosen by a click, in a dialog that a click beside it closes', async ({ page }) => {
+  it('click selects benchmark and closes dialog outside', async ({ page }) => {
     await (await new View(page).menuAction('gpumon-run')).click();
     const pcie = page.getByRole('option', { name: 'PCIe transfers' });
     await pcie.click();
@@ -104,7 +103,7 @@ describe('a run from the page', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
-  it('is canceled, and is there again after a reload', async ({ page }) => {
+  it('canceled run is listed after reload', async ({ page }) => {
     await start(page, 'GPU 1, H200');
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
@@ -117,13 +116,8 @@ describe('a run from the page', () => {
   });
 });
 
-describe('a run from the panel', () => {
-  it('goes through the proxy of Jupyter, under its prefix', async ({
-    simulated,
-    page,
-    lab,
-    view,
-  }) => {
+describe('run from the panel', () => {
+  it('run works through the Jupyter proxy', async ({ simulated, page, lab, view }) => {
     await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
     await view.live();

@@ -1,4 +1,4 @@
-/** The page of a server that asks for a token. */
+/** Tests of the page of a server that requires signing in. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { GpumonServer } from './gpumon';
 
 const TOKEN = '0123456789abcdef0123456789abcdef';
 
-/** Ana's password is `correct horse`. */
+/** The password of the user `ana` is `correct horse`. */
 const USERS =
   'basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n';
 
@@ -47,11 +47,7 @@ const it = base
     return server;
   });
 
-it('asks for the token once, says when it is wrong, and signs out', async ({
-  page,
-  view,
-  server,
-}) => {
+it('token is requested once, until sign-out', async ({ page, view, server }) => {
   await page.goto(server.url);
   const form = page.getByTestId('gpumon-sign-in');
   await form.waitFor();
@@ -60,7 +56,7 @@ it('asks for the token once, says when it is wrong, and signs out', async ({
     await page.locator(`[data-theme=${scheme}]`).waitFor();
     expect(await violations(page, '.page-sign-in'), scheme).toEqual([]);
   }
-  // By keyboard alone.
+  // This part only uses the keyboard.
   await page.keyboard.type('wrong');
   await page.keyboard.press('Enter');
   await page.getByRole('alert').getByText('This token is not valid.').waitFor();
@@ -83,7 +79,7 @@ it('asks for the token once, says when it is wrong, and signs out', async ({
   await form.waitFor();
 });
 
-it('shows the wait after many wrong attempts', async ({ page, passwords }) => {
+it('wait after many wrong attempts is shown', async ({ page, passwords }) => {
   await page.goto(passwords.url);
   await page.getByTestId('gpumon-sign-in').waitFor();
   const told = page.getByRole('alert');

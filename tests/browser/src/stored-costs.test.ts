@@ -1,7 +1,4 @@
-/**
- * What a notebook keeps of what its cells cost: in its file, and below its cells when it is opened
- * again.
- */
+/** Tests of the costs that a notebook stores in its file and shows when it is opened again. */
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -57,7 +54,7 @@ async function holding(jupyter: JupyterServer, kernel: KernelSession): Promise<v
   );
 }
 
-/** A notebook whose cells say that they have stored this. */
+/** Returns a notebook whose cells contain these stored costs. */
 function withStored(...stored: unknown[]): string {
   const notebook = JSON.parse(notebookOf(CODE)) as { cells: { metadata: object }[] };
   notebook.cells.forEach((cell, index) => (cell.metadata = { gpumon: stored[index] ?? STORED }));
@@ -68,45 +65,45 @@ function cellsIn(file: string): FileCell[] {
   return (JSON.parse(file) as { cells: FileCell[] }).cells;
 }
 
-/** Lines of a file that another has not. */
+/** Returns the lines of a file that another file does not contain. */
 function linesBeside(file: string, other: string): string[] {
   const known = new Set(other.split('\n'));
   return file.split('\n').filter((line) => !known.has(line));
 }
 
-describe('what cells have cost', () => {
+describe('stored cell costs', () => {
   let page: Page;
   let lab: Lab;
 
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const line = (index: number): Locator => cell(index).getByTestId('gpumon-cell');
-  /** What a line says, with plain spaces; empty where there is none. */
+  /** Returns the text of a cell's line with ordinary spaces. It is empty without a line. */
   const said = async (index: number): Promise<string> =>
     (await line(index).allInnerTexts()).join('').replaceAll(/\s+/g, ' ').trim();
-  /** The tab of the notebook, while that has changes that are not saved. */
+  /** The tab of the notebook, if it has unsaved changes. */
   const dirty = (): Locator => page.locator('[data-type=document-title].jp-mod-dirty');
   const open = async (jupyter: JupyterServer): Promise<void> => {
     await page.goto(`${jupyter.page(`lab/tree/${NAME}`)}&reset`);
     await lab.ready();
     await kernelReady(page);
   };
-  /** Saves the notebook, and gives its file. */
+  /** Saves the notebook, and returns the content of its file. */
   const save = async (jupyter: JupyterServer): Promise<string> => {
     const changes = async (): Promise<number> => {
       await cell(0).locator('.jp-InputPrompt').click();
       await page.keyboard.press('Control+s');
       return dirty().count();
     };
-    // A page that is busy loses keys.
+    // A busy page ignores keys, so the key press is repeated.
     await expect.poll(changes, { interval: 500 }).toBe(0);
-    // Jupyter empties the file before it writes it.
+    // Jupyter truncates the file before it writes the new content.
     let file = '';
     const written = (): boolean =>
       (file = readFileSync(jupyter.path(NAME), 'utf8')).trimEnd().endsWith('}');
     await expect.poll(written).toBe(true);
     return file;
   };
-  /** Runs the first cell, and gives the file when that says how long this run took. */
+  /** Runs the first cell, and returns the file once it contains the duration of this run. */
   const runAndSave = async (
     jupyter: JupyterServer,
     isOwn: (duration_s: number) => boolean,
@@ -127,10 +124,7 @@ describe('what cells have cost', () => {
     lab = new Lab(page);
   });
 
-  it('are stored from the moment on when a command says so, valid and with few changes', async ({
-    scripted,
-    conduct,
-  }) => {
+  it('command enables storing, with minimal changes', async ({ scripted, conduct }) => {
     await open(scripted);
     await lab.command(STORE);
     const first = await runAndSave(scripted, (duration_s) => duration_s > 0);
@@ -156,7 +150,7 @@ describe('what cells have cost', () => {
     });
     expect(checked).toMatchObject({ status: 0, stderr: '' });
 
-    // What was typed before the run can be undone after it, and nothing else is.
+    // The run must not affect Undo: the text that was typed before the run can still be undone.
     await cell(0).locator('.cm-content').click();
     await page.keyboard.press('Control+End');
     await page.keyboard.type('; time.sleep(1)');
@@ -176,7 +170,7 @@ describe('what cells have cost', () => {
       expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count|source_crc32)": /);
     }
 
-    // It is switched off again, and what is there can be removed.
+    // Storing costs is disabled again, and the stored costs can be removed.
     await lab.command(STORE);
     await lab.command(REMOVE);
     await expect
@@ -189,10 +183,10 @@ describe('what cells have cost', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('are shown without server, with their run', async ({ scripted, conduct }) => {
+  it('stored costs are shown without a server', async ({ scripted, conduct }) => {
     // The second cell has the cost of a different source.
     scripted.write(NAME, withStored(STORED, STORED, { ...STORED, version: 2 }));
-    // With the first kernel, JupyterLab itself adds to the notebook.
+    // JupyterLab itself changes the notebook when its first kernel starts.
     await open(scripted);
     await save(scripted);
     await page.routeWebSocket(/\/gpumon\//, (socket) => socket.close());
@@ -216,9 +210,7 @@ describe('what cells have cost', () => {
     expect(conduct.errors.filter((error) => error.includes('alert'))).toEqual([]);
   });
 
-  it('stand beside what the next run takes, and go with one that holds no GPU', async ({
-    scripted,
-  }) => {
+  it('stored cost is compared, then removed', async ({ scripted }) => {
     await scripted.choose({ storeCosts: true });
     scripted.write(NAME, withStored());
     await open(scripted);
@@ -228,7 +220,7 @@ describe('what cells have cost', () => {
       /^1\.\d+ s was 13\.1 s GPU \S+ m?s was 9\.81 s peak 8\.00 GiB was 61\.0 GiB \S+ J was 6\.40 kJ$/,
     );
     expect(await contrastOf(line(0).locator('.gpumon-cell-was').first())).toBeGreaterThan(4.5);
-    // The kernel holds nothing any more.
+    // The kernel uses no GPU memory now.
     await scripted.script('gpus = 1\n');
     await page.waitForTimeout(3000);
     await runCell(page);

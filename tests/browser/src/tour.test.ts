@@ -1,6 +1,6 @@
 /**
- * The tour of the panel and the dialog of benchmarks in JupyterLab, by keyboard and for screen
- * readers.
+ * Tests of the tour of the panel, and of the benchmark dialog in JupyterLab, by keyboard and for
+ * screen readers.
  */
 
 import type { Page } from 'playwright-core';
@@ -12,13 +12,8 @@ import { it } from './fixtures';
 const focused = (page: Page): Promise<string> =>
   page.evaluate(() => document.activeElement?.textContent.trim() ?? '');
 
-describe('the tour', () => {
-  it('is not in the way of a test, comes by a command, goes by keys and ends by Escape', async ({
-    simulated,
-    page,
-    lab,
-    view,
-  }) => {
+describe('tour', () => {
+  it('tour opens by command, closes by Escape', async ({ simulated, page, lab, view }) => {
     await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
     await view.live();
@@ -41,7 +36,7 @@ describe('the tour', () => {
     await tour.waitFor({ state: 'detached' });
   });
 
-  it('is shown by itself to a person, once', async ({ simulated, page, lab, view }) => {
+  it('new user sees the tour once', async ({ simulated, page, lab, view }) => {
     await page.addInitScript(() =>
       Object.defineProperty(navigator, 'webdriver', { get: () => false }),
     );
@@ -58,12 +53,7 @@ describe('the tour', () => {
   });
 });
 
-it('axe finds nothing in the tour and the dialog, light and dark', async ({
-  simulated,
-  page,
-  lab,
-  view,
-}) => {
+it('tour and dialog pass axe', async ({ simulated, page, lab, view }) => {
   await lab.open(`${simulated.page('lab')}&reset`);
   await lab.showPanel();
   await view.live();

@@ -1,4 +1,4 @@
-/** The panel and charts in a JupyterLab that speaks another language. */
+/** Tests of the panel and the charts in a JupyterLab with another language. */
 
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
@@ -10,14 +10,8 @@ import { it } from './fixtures';
 import { usePseudoLocale } from './language';
 import { notebookOf } from './notebook-file';
 
-describe('the panel in another language', () => {
-  it('shows no English word of its own, nor do charts', async ({
-    scripted,
-    page,
-    lab,
-    view,
-    charts,
-  }) => {
+describe('panel in another language', () => {
+  it('panel and charts have no English word', async ({ scripted, page, lab, view, charts }) => {
     scripted.write('train.ipynb', notebookOf([]));
     const kernel = await scripted.startKernel('train.ipynb');
     await scripted.script(
@@ -44,7 +38,7 @@ describe('the panel in another language', () => {
       .replaceAll('\0', ' ')
       .trim();
     const option = 'gpumon serve --data-dir DIR';
-    // Cells of notebooks of other tests are on the charts, too.
+    // The charts also show cells of other tests' notebooks.
     const notebooks = shown.flatMap((text) => text.match(/[\w-]+\.ipynb/g) ?? []);
     const data = [
       command,

@@ -1,14 +1,12 @@
 /**
- * The view as a test sees it: by the attributes that it has for programs, and by what is really
- * visible.
+ * The view from the perspective of a test: the attributes that it has for programs, and its visible
+ * content.
  */
 
 import type { JSHandle, Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/**
- * One state of the view: the word for programs, and the words for people where they can be seen.
- */
+/** A state of the view: the keyword for programs, and the visible text. */
 interface SeenState {
   state: string;
   text: string;
@@ -27,13 +25,13 @@ export class View {
     this.notice = page.getByTestId('gpumon-notice');
   }
 
-  /** Waits until samples come and are shown. */
+  /** Waits until samples arrive and are displayed. */
   async live(): Promise<void> {
     await this.page.locator('[data-testid=gpumon][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-gpu-index]').first().waitFor();
   }
 
-  /** Opens the menu of the head, and returns one of its actions by its ID. */
+  /** Opens the menu of the header, and returns an action by its ID. */
   async menuAction(id: string): Promise<Locator> {
     const action = this.root.getByTestId(id);
     if (!(await action.isVisible())) {
@@ -46,7 +44,7 @@ export class View {
     return this.root.locator(`[data-gpu-index="${index}"]`);
   }
 
-  /** The indices of the GPUs that can be seen, in their order on the screen. */
+  /** Returns the indexes of the visible GPUs in their order on the screen. */
   async indices(): Promise<number[]> {
     const cards = await this.root.locator('[data-gpu-index]').filter({ visible: true }).all();
     return Promise.all(
@@ -58,12 +56,12 @@ export class View {
     return this.gpu(index).getAttribute('data-gpu-health');
   }
 
-  /** A reading of a GPU as it is written, by its path in the sample. */
+  /** Returns the text of a GPU's reading by its path in the sample. */
   async reading(index: number, id: string): Promise<string> {
     return (await this.gpu(index).locator(`[data-reading="${id}"]`).first().innerText()).trim();
   }
 
-  /** Waits until a reading is another than now. */
+  /** Waits until a reading has changed. */
   async changes(index: number, id: string): Promise<void> {
     await expect.poll(() => this.reading(index, id)).toMatch(/\d/);
     const before = await this.reading(index, id);
@@ -72,11 +70,12 @@ export class View {
       .not.toBe(before);
   }
 
-  /** Waits until the server remembers so many seconds, for charts that are full. */
+  /** Waits until the server has a history of this many seconds, so that charts are full. */
   async history(seconds: number): Promise<void> {
     const remembered = (): Promise<number> =>
       this.page.evaluate(async () => {
-        // On the page itself the stream is beside it; in JupyterLab it is behind the proxy.
+        // On the standalone page, the stream has the same prefix; in JupyterLab, it is behind the
+        // proxy.
         const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
         const prefix = new URL(location.pathname.replace(/\/lab(\/.*)?$/, '/lab/'), location.href);
         const socket = new WebSocket(
@@ -96,10 +95,7 @@ export class View {
       .toBeGreaterThan(seconds);
   }
 
-  /**
-   * Begins to write down every state that the view goes through, also those that a look now and
-   * then would miss.
-   */
+  /** Starts to record all states of the view, including short ones that polling would miss. */
   async recordStates(): Promise<StateRecord> {
     const seen = await this.root.evaluateHandle((root) => {
       const states: SeenState[] = [];
@@ -125,14 +121,14 @@ export class View {
 export class StateRecord {
   constructor(private readonly seen: JSHandle<SeenState[]>) {}
 
-  /** Waits until the view has gone through `state`, saying so in words that match `text`. */
+  /** Waits until the view has been in `state` with a text that matches `text`. */
   async passed(state: string, text: RegExp): Promise<void> {
     await expect
       .poll(() => this.states(), { message: `never "${state}" with ${text}` })
       .toContainEqual({ state, text: expect.stringMatching(text) as string });
   }
 
-  /** The states so far, without repetitions. */
+  /** Returns the recorded states without repetitions. */
   async states(): Promise<SeenState[]> {
     const all = await this.seen.jsonValue();
     return all.filter(

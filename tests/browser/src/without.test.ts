@@ -1,4 +1,4 @@
-/** What the panel says where something is missing: in words, with what to do about it. */
+/** Tests of the panel's messages when something is missing, and of the advice in them. */
 
 import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const it = base
       (jupyter: JupyterServer) =>
         openIn(lab, jupyter),
   )
-  /** Opens the panel in a JupyterLab of its own. */
+  /** Opens the panel in a new JupyterLab server. */
   .extend(
     'openOwn',
     ({ lab }, { onCleanup }) =>
@@ -28,7 +28,7 @@ const it = base
         await openIn(lab, jupyter);
       },
   )
-  /** Waits until the notice says all of this. */
+  /** Waits until the notice contains all of these texts. */
   .extend(
     'says',
     ({ view }) =>
@@ -63,8 +63,8 @@ async function hasNotice(view: View, words: readonly string[]): Promise<void> {
   }
 }
 
-describe('the panel without', () => {
-  it('permission says whom to ask, and goes on by itself when it is given', async ({
+describe('panel with a missing prerequisite', () => {
+  it('missing permission names administrator, then recovers', async ({
     scripted,
     view,
     open,
@@ -81,12 +81,12 @@ describe('the panel without', () => {
     await view.live();
   });
 
-  it('a driver says what to install', async ({ openOwn, says }) => {
+  it('missing driver has installation advice', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: '/nowhere/libnvidia-ml.so.1' });
     await says('cannot load NVIDIA', 'point --nvml-lib at', 'gpumon doctor');
   });
 
-  it('jupyter-server-proxy says how to install it', async ({ openOwn, says }) => {
+  it('missing jupyter-server-proxy has installation advice', async ({ openOwn, says }) => {
     await openOwn(
       { GPUMON_SOURCE: 'sim' },
       { arguments: ['--ServerApp.jpserver_extensions={"jupyter_server_proxy": False}'] },
@@ -94,11 +94,11 @@ describe('the panel without', () => {
     await says('gpumon is not proxied by this Jupyter server', 'pip install jupyter-server-proxy');
   });
 
-  it('a login says so', async ({ simulated, page, view, open, says }) => {
+  it('expired login is reported', async ({ simulated, page, view, open, says }) => {
     await open(simulated);
     await view.live();
-    // The page was left open until its login expired. Jupyter answers every request that has the
-    // token with a new login, so none may have it.
+    // The login has expired while the page was open. Jupyter answers any request with the token
+    // with a new login, so the token is removed from all requests.
     await page.route(`${simulated.url}**`, async (route) => {
       const headers = await route.request().allHeaders();
       delete headers.authorization;
@@ -109,17 +109,12 @@ describe('the panel without', () => {
     await says('Not logged in', 'log in again');
   });
 
-  it('a server that starts says how to see why', async ({ openOwn, says }) => {
+  it('failing server explains how to debug', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nonsense' });
     await says('gpumon failed to start', 'gpumon serve');
   });
 
-  it('a part of its own, as after an update, says to reload the page', async ({
-    simulated,
-    page,
-    view,
-    open,
-  }) => {
+  it('missing part asks to reload the page', async ({ simulated, page, view, open }) => {
     const isGone = (url: URL): boolean =>
       /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));
@@ -134,14 +129,14 @@ describe('the panel without', () => {
     await view.live();
   });
 
-  it('a server of its own version says both versions, and shows what it can', async ({
+  it('version mismatch shows both versions and data', async ({
     simulated,
     page,
     view,
     open,
     says,
   }) => {
-    // So that frames come as text.
+    // Without decompression, frames are sent as text.
     await page.addInitScript('delete globalThis.DecompressionStream');
     await page.routeWebSocket(/\/gpumon\/api\/v1\/stream/, (socket) => {
       const server = socket.connectToServer();
@@ -160,8 +155,8 @@ describe('the panel without', () => {
   });
 });
 
-describe('the panel next to another package gpumon', () => {
-  it('says to uninstall it, and shows the GPUs', async ({ openOwn, view, says }) => {
+describe('panel next to another package gpumon', () => {
+  it('other package is reported while GPUs are shown', async ({ openOwn, view, says }) => {
     await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
     await says(
       'Another package called gpumon is installed',
@@ -171,12 +166,12 @@ describe('the panel next to another package gpumon', () => {
     await view.live();
   });
 
-  it('says so although it has replaced the program', async ({ openOwn, says }) => {
+  it('other package is reported although it replaced gpumon', async ({ openOwn, says }) => {
     const packages = packagesWithOther();
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));
     writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
-    // This is where installers put programs.
+    // This is the folder in which installers put programs.
     appendFileSync(
       path.join(packages, 'gpumon', '_find.py'),
       `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,

@@ -1,4 +1,4 @@
-/** A script in place of the program that does runs, which says what a test wants to hear. */
+/** A script that replaces the program for runs, and reports what a test needs. */
 
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -6,8 +6,8 @@ import path from 'node:path';
 import { newFolder } from './machine';
 
 /**
- * Works on the GPU that the job names: a step with a result, and one that lasts until the file is
- * there or it is told to end.
+ * A run on the GPU of the job: a step with a result, and a step that lasts until a file exists or
+ * the run is canceled.
  */
 const SCRIPT = `#!/bin/sh
 for job; do :; done
@@ -32,17 +32,17 @@ export class Worker {
     chmodSync(this.script, 0o755);
   }
 
-  /** What has a server use it. */
+  /** The environment variables with which a server uses the script. */
   get env(): Record<string, string> {
     return { GPUMON_WORKER: this.script };
   }
 
-  /** Runs need wait no longer. */
+  /** Lets runs finish. */
   finish(): void {
     writeFileSync(`${this.script}.go`, '');
   }
 
-  /** Runs wait again. */
+  /** Makes runs wait again. */
   reset(): void {
     rmSync(`${this.script}.go`, { force: true });
   }

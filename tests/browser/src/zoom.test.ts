@@ -1,4 +1,4 @@
-/** Charts from a second to a month, from a server that keeps its history on disk. */
+/** Tests of charts from a second to a month, with a server that keeps its history on disk. */
 
 import { execFileSync } from 'node:child_process';
 
@@ -11,14 +11,14 @@ import { GpumonServer } from './gpumon';
 import { newFolder, PYTHON } from './machine';
 
 const SOURCE = { GPUMON_SOURCE: 'sim:2' };
-/** The database has its first rows after the first ten seconds. */
+/** The time after which the database has its first rows, which are written after ten seconds. */
 const FIRST_ROWS_MS = 25_000;
-/** After so long a server has lines to show. */
+/** The time after which a server has enough samples for lines. */
 const FIRST_SECONDS_MS = 5000;
 
 /**
- * Gives both GPUs a month, in which they drew 100 to 600 W every day, with peaks of 650 W, and were
- * off on one day.
+ * A script that fills the history of both GPUs with a month: 100 to 600 W every day, with peaks of
+ * 650 W, and one day without readings.
  */
 const FILL = `
 import math, sqlite3, sys, time
@@ -45,7 +45,7 @@ for name, step, reach in (("10s", 10_000, 2 * day), ("1min", 60_000, 30 * day), 
 database.commit()
 `;
 
-/** A server that has run for a month, and one that was started just now. */
+/** A server with a history of a month, and a server that was just started. */
 const it = base
   .extend('server', { scope: 'file' }, async ({}, { onCleanup }) => {
     const folder = newFolder();
@@ -63,7 +63,7 @@ const it = base
     return server;
   });
 
-/** How wide the newest answered points are, in milliseconds. */
+/** Returns a list that collects the resolutions of the server's answers in milliseconds. */
 function resolutions(page: Page): number[] {
   const seen: number[] = [];
   page.on('response', (response) => {
@@ -77,14 +77,10 @@ function resolutions(page: Page): number[] {
   return seen;
 }
 
-describe('charts', () => {
+describe('charts with history on disk', () => {
   it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
-  it('show a month, and any second of it, by buttons, keys and drawing over them', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('charts show a month and any second', async ({ page, charts, server }) => {
     const seen = resolutions(page);
     await page.goto(`${server.url}#charts?charts=power&view=apart&gpu=0&fit=1`);
     await charts.live();
@@ -96,7 +92,7 @@ describe('charts', () => {
       y = 0,
       width = 0,
     } = (await charts.plot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
-    // Between the axis of values at the left and the edge at the right.
+    // The chart is between the value axis at the left and the margin at the right.
     const off = (60 + (18.5 / 30) * (width - 64)) / width;
     await expect
       .poll(() => charts.inked('gpu 0 power', [off - 0.005, off + 0.005]), {
@@ -117,7 +113,8 @@ describe('charts', () => {
       .poll(async () => (await charts.readouts('gpu 0 power'))[0])
       .toMatch(/^Average \d+ W$/);
 
-    // A day of the month, and then an hour of it: what was known is there until the rest comes.
+    // Zooming to a day, and then to an hour of the day, keeps the known data visible until the
+    // answers arrive.
     await page.mouse.down();
     await page.mouse.move(x + width * 0.93, y + 40, { steps: 4 });
     await page.mouse.up();
@@ -129,7 +126,7 @@ describe('charts', () => {
       await expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
     }
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(60_000);
-    // The address follows the last key after a while.
+    // The URL is updated with a delay after the last key press.
     let before = '';
     const isSettled = (): boolean => {
       const was = before;
@@ -155,11 +152,7 @@ describe('charts', () => {
     await expect.poll(() => page.url()).not.toMatch(/from=/);
   });
 
-  it('are copied as they are shown, with the lowest and the highest', async ({
-    page,
-    charts,
-    server,
-  }) => {
+  it('copied values have lowest and highest', async ({ page, charts, server }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power.draw_watts&gpu=0&span=1440`);
     await charts.live();
@@ -183,11 +176,7 @@ describe('charts', () => {
     );
   });
 
-  it('say how far back a server knows the past, and how to keep more of it', async ({
-    page,
-    charts,
-    young,
-  }) => {
+  it('history start is shown with advice', async ({ page, charts, young }) => {
     await page.goto(`${young.url}#charts?charts=power,cpu&span=10080`);
     await charts.live();
     const note = charts.root.locator('.gpumon-past-note');
@@ -200,7 +189,8 @@ describe('charts', () => {
       await page.locator(`[data-gpumon-scheme=${colorScheme}]`).waitFor();
       expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
     }
-    // Of a server of less than a second, a second is shown, and no line in most of it.
+    // If the server has run for less than a second, a second is displayed, most of it without a
+    // line.
     await page.waitForTimeout(FIRST_SECONDS_MS);
     await note.getByRole('button', { name: 'Show all there is' }).click();
     // The newest sample may be more than a second old.
@@ -208,7 +198,7 @@ describe('charts', () => {
     await expect.poll(() => note.isVisible()).toBe(false);
   });
 
-  it('say what a server has against it', async ({ page, charts, young, conduct }) => {
+  it('server error is shown', async ({ page, charts, young, conduct }) => {
     await page.route('**/api/v1/history*', (route) =>
       route.fulfill({ status: 503, body: 'too many requests\n' }),
     );
@@ -217,7 +207,7 @@ describe('charts', () => {
     await expect
       .poll(() => charts.root.locator('.gpumon-past-note').innerText())
       .toBe('The history cannot be read. too many requests');
-    // What was streamed is there nevertheless.
+    // The streamed samples are still shown.
     await expect.poll(() => charts.readouts('all power.draw_watts')).toHaveLength(2);
     conduct.errors.length = 0;
   });

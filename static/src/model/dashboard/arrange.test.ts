@@ -5,8 +5,8 @@ import { asChosen, fromAddress, toAddress, DEFAULT_STATE } from './state';
 
 const CHARTS = ['power', 'cpu', 'memory', 'ram', 'pcie.width'];
 
-describe('the charts of a dashboard', () => {
-  it('are the usual ones of the layout, or those that were chosen, in their order', () => {
+describe('charts of a dashboard', () => {
+  it('charts are default or selected, in order', () => {
     expect(chartsOf(DEFAULT_STATE, 8).slice(0, 2)).toEqual([
       'utilization.gpu_percent',
       'activity.sm_percent',
@@ -17,7 +17,7 @@ describe('the charts of a dashboard', () => {
     expect(chartsOf(chosen, 1)).toEqual(chosen.charts);
   });
 
-  it('are moved among their own, those of GPUs and those of the machine', () => {
+  it('GPU and machine charts are moved separately', () => {
     expect(placed(CHARTS, 'pcie.width', 'power', false)).toEqual([
       'pcie.width',
       'power',
@@ -44,7 +44,7 @@ describe('the charts of a dashboard', () => {
     expect(stepped(CHARTS, 'power', -1)).toBe(CHARTS);
   });
 
-  it('may be of any field, are in the address, and are never none', () => {
+  it('charts of any field are in the URL', () => {
     const address = 'charts=pcie.width,power,host.cpu.load_1m';
     expect(fromAddress(address).charts).toEqual(['pcie.width', 'power', 'host.cpu.load_1m']);
     expect(toAddress(fromAddress(address))).toBe(address);

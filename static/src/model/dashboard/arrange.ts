@@ -4,14 +4,14 @@ import { COMPARED, GPU_CHARTS, gpuCharts, HOST_CHARTS, hostCharts } from './kind
 import { MIG } from '../metric';
 import type { DashboardState } from './state';
 
-/** Whether GPUs are shown each by itself. */
+/** Returns whether each GPU has its own charts. */
 export function isApart({ layout }: DashboardState, gpus: number): boolean {
   return layout === 'apart' || gpus < 2;
 }
 
 /**
- * The charts of so many GPUs and the machine, in their order. Overlaid charts are of one reading
- * each.
+ * Returns the charts of this number of GPUs and of the machine, in order. An overlaid chart shows
+ * only one metric.
  */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
   if (isApart(state, gpus)) {
@@ -30,7 +30,8 @@ export function chartsOf(state: DashboardState, gpus: number): readonly string[]
 }
 
 /**
- * With `chart` before or after `target`; charts of GPUs and of the machine stay among their own.
+ * Returns `charts` with `chart` moved before or after `target`. Charts of GPUs and of the machine
+ * are not mixed.
  */
 export function placed(
   charts: readonly string[],
@@ -46,7 +47,7 @@ export function placed(
   return [...others.slice(0, place), chart, ...others.slice(place)];
 }
 
-/** With `chart` one place further on, or back where `step` is negative. */
+/** Returns `charts` with `chart` moved one position forward, or backward if `step` is negative. */
 export function stepped(charts: readonly string[], chart: string, step: 1 | -1): readonly string[] {
   const own = charts.filter((id) => isOfHost(id) === isOfHost(chart));
   const neighbor = own[own.indexOf(chart) + step];

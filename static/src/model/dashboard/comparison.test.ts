@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Timeline } from '../../lib/timeline';
 import { changeText, FIGURES, figuresOf, later } from './comparison';
 
-/** A sample a second of two GPUs: utilization, memory, energy and power. */
+/** Returns one sample per second of two GPUs: utilization, memory, energy and power. */
 function recorded(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
   const timeline = new Timeline(100);
   const metrics = FIGURES.map(({ metric }) => metric);
@@ -19,7 +19,7 @@ function recorded(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
 const GIB = 1024 ** 3;
 const BOTH = 'GPU-0 ,GPU-1 ';
 
-describe('the figures of a span', () => {
+describe('figures of a span', () => {
   const timeline = recorded(
     [
       [0, GIB, 1000, 100],
@@ -35,7 +35,7 @@ describe('the figures of a span', () => {
     ],
   );
 
-  it('are of all GPUs together: means, the most at one moment, and what counters grew by', () => {
+  it('figures combine all GPUs', () => {
     expect(figuresOf(timeline, 0, 2000, BOTH)).toEqual([55, 6 * GIB, 400, 500]);
     expect(figuresOf(timeline, 1000, 2000, 'GPU-0 '), 'of one GPU and a part of the time').toEqual([
       90,
@@ -45,12 +45,12 @@ describe('the figures of a span', () => {
     ]);
   });
 
-  it('are absent where nothing is known', () => {
+  it('figures without data are missing', () => {
     expect(figuresOf(timeline, 5000, 9000, BOTH)).toEqual([null, null, null, null]);
     expect(figuresOf(timeline, 0, 2000, 'GPU-9 ')).toEqual([null, null, null, null]);
   });
 
-  it('count what a counter had before it began anew', () => {
+  it('counter reset keeps the earlier growth', () => {
     const restarted = recorded(
       [[0, 0, 100, 0], []],
       [[0, 0, 160, 0], []],
@@ -61,7 +61,7 @@ describe('the figures of a span', () => {
   });
 });
 
-it('of two spans, percentages differ in points and all else by its ratio', () => {
+it('changes are in points or percent', () => {
   const [utilization, memory] = FIGURES;
   if (utilization === undefined || memory === undefined) {
     throw new Error('there are no figures');
@@ -72,7 +72,7 @@ it('of two spans, percentages differ in points and all else by its ratio', () =>
   expect([changeText(memory, 1, 0), changeText(memory, null, 1)]).toEqual(['', '']);
 });
 
-it('an earlier span is the same series at later times', () => {
+it('earlier span is shifted to later times', () => {
   const timeline = recorded([[10, 0, 0, 0], []], [[20, 0, 0, 0], []]);
   const moved = later(timeline, 60_000);
   expect([...moved.times_ms]).toEqual([60_000, 61_000]);

@@ -1,6 +1,6 @@
 /**
- * Two spans of the past beside each other: the lines of the earlier one where those of the later
- * are, and figures of both.
+ * A comparison of two spans: the lines of the earlier span are drawn over those of the later one,
+ * with figures for both.
  */
 
 import type { Extremes, SeriesSource } from '../../lib/timeline';
@@ -8,19 +8,19 @@ import { firstAfter } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { MEMORY, PERCENT, UNITS, type Unit } from '../unit';
 
-/** A span, in milliseconds since the Unix epoch, and what is known of it. */
+/** A span in milliseconds since the Unix epoch, with its data. */
 interface Told {
   source: SeriesSource;
   from_ms: number;
   to_ms: number;
 }
 
-/** What is compared; `null` where it is not known. */
+/** A figure that is compared; `null` if it is unknown. */
 export interface Figure {
   id: string;
   label: () => string;
   unit: Unit;
-  /** The reading that it is made of. */
+  /** The metric from which the figure is computed. */
   metric: string;
   of: (told: Told, keys: readonly string[]) => number | null;
 }
@@ -70,8 +70,8 @@ export const FIGURES: readonly Figure[] = [
 ];
 
 /**
- * Figures of several GPUs together; `gpus` is how their series begin, as `seriesKey` has it, with
- * commas between.
+ * Returns the figures of several GPUs together. `gpus` contains the prefixes of their series, as in
+ * `seriesKey`, separated by commas.
  */
 export function figuresOf(
   source: SeriesSource,
@@ -85,8 +85,8 @@ export function figuresOf(
 }
 
 /**
- * How far the later is from the earlier: percentages by their difference in points, all else by its
- * ratio.
+ * Returns the change from the earlier to the later value: in points for percentages, and otherwise
+ * in percent.
  */
 export function changeText({ unit }: Figure, later: number | null, earlier: number | null): string {
   if (later === null || earlier === null) {
@@ -102,7 +102,7 @@ export function changeText({ unit }: Figure, later: number | null, earlier: numb
   return isShare ? trans.__('%1 points', number) : `${number}\u00a0%`;
 }
 
-/** The same series, so much later. */
+/** Returns the same series shifted by `by_ms`. */
 export function later(source: SeriesSource, by_ms: number): SeriesSource {
   return {
     times_ms: source.times_ms.map((at_ms) => at_ms + by_ms),
@@ -125,7 +125,7 @@ function mean(told: Told, values: Float64Array): number | null {
   return all.length === 0 ? null : sum(all) / all.length;
 }
 
-/** The most that all had together at one time. */
+/** Returns the maximum of the sum of all columns at one time. */
 function most(told: Told, columns: readonly Float64Array[]): number | null {
   const [begin, end] = within(told);
   let found: number | null = null;
@@ -140,7 +140,9 @@ function most(told: Told, columns: readonly Float64Array[]): number | null {
   return found;
 }
 
-/** What a counter has grown by; where it began anew, what it had grown by before is kept. */
+/**
+ * Returns the growth of a counter. If the counter was reset, the growth before the reset is kept.
+ */
 function growth(told: Told, values: Float64Array): number | null {
   const all = known(told, values);
   let grown = 0;

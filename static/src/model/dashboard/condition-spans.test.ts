@@ -4,7 +4,7 @@ import { gpu, NOW, sample, throttled } from '../../testing/frames';
 import type { Event } from '../../wire';
 import { conditionSpans } from './condition-spans';
 
-it('conditions last until their end, or until now', () => {
+it('condition lasts until its end or now', () => {
   const ended: Event = {
     at_ms: NOW - 9000,
     gpu: { index: 1, uuid: 'GPU-1' },
@@ -19,11 +19,11 @@ it('conditions last until their end, or until now', () => {
     { from_ms: NOW - 20_000, to_ms: NOW - 9000, level: 'critical' },
   ]);
   expect(spans.get(0)?.[0]?.text).toMatch(/power-capped/i);
-  // What is past is described once.
+  // The description of an ended condition is cached.
   expect(conditionSpans(events, now, NOW + 200).get(1)?.[0]).toBe(spans.get(1)?.[0]);
 });
 
-it('conditions of lost GPU end with it', () => {
+it('conditions of a lost GPU end with it', () => {
   const lost = gpu(0, {
     health: { state: 'lost', since_ms: NOW - 3000 },
     conditions: [throttled('notice', NOW - 5000), throttled('warning', NOW - 1000)],

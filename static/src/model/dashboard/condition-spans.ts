@@ -1,4 +1,4 @@
-/** When conditions held on each GPU, as far as events and the newest sample tell. */
+/** The spans of conditions on each GPU, from events and the newest sample. */
 
 import { grouped } from '../../lib/grouped';
 import { remembered } from '../../lib/remembered';
@@ -16,7 +16,7 @@ import { describeCondition } from '../describe-condition';
 import { valueOf } from '../reading';
 
 export interface ConditionSpan {
-  /** The same condition of a GPU has the same, whoever tells of it. */
+  /** The identifier of a condition on a GPU, which is the same for all sources. */
   key: string;
   from_ms: number;
   to_ms: number;
@@ -25,8 +25,8 @@ export interface ConditionSpan {
 }
 
 /**
- * Returns the conditions of each GPU. A condition that has not ended lasts until `now_ms`, or until
- * its GPU could no longer be read; that the GPU cannot be read is a condition, too. `past` has the
+ * Returns the condition spans of each GPU. An ongoing condition lasts until `now_ms`, or until its
+ * GPU could no longer be read. An unreadable GPU is also a condition. `past` contains the
  * conditions of the server's history.
  */
 export function conditionSpans(
@@ -57,7 +57,7 @@ export function conditionSpans(
   return byGpu;
 }
 
-/** Returns the state of a GPU that cannot be read as a condition; `null` if there is no problem. */
+/** Returns the span of a GPU that cannot be read, or `null` if there is no problem. */
 function healthSpan(health: Health, now_ms: number): ConditionSpan | null {
   const words = describeHealth(health, now_ms);
   return health.state === 'ok' || words === null || words.level === 'none'

@@ -12,7 +12,7 @@ function line(id: number, now: number): PlotLine {
   return { id: String(id), label: String(id), color: id, series, field: '', now };
 }
 
-/** A second for each row, with the values of all lines. */
+/** Returns a source with one second per row. Each row contains the values of all lines. */
 function source(rows: readonly (readonly number[])[]): Timeline {
   const timeline = new Timeline(100);
   rows.forEach((values, i) => {
@@ -35,8 +35,8 @@ function linesOf(
 const ids = (lines: readonly PlotLine[]): string[] => lines.map(({ id }) => id);
 const ELEVEN = Array.from({ length: 11 }, (_, i) => 40 + i);
 
-describe('a crowd of lines', () => {
-  it('has median and band of most values', () => {
+describe('crowd of lines', () => {
+  it('crowd has median and band of most values', () => {
     const [median] = linesOf(ELEVEN);
     expect([median?.id, median?.now]).toEqual([MEDIAN, 45]);
     expect([...(median?.own?.values ?? [])]).toEqual([45, 45]);
@@ -44,23 +44,23 @@ describe('a crowd of lines', () => {
     expect([low?.[0], high?.[0]]).toEqual([41, 49]);
   });
 
-  it('without values has none', () => {
+  it('crowd without values has no median', () => {
     const [median] = linesOf([NaN, NaN]);
     expect(median?.own?.values[0]).toBeNaN();
   });
 
-  it('shows outliers, and chosen lines, over it', () => {
+  it('crowd shows outliers and selected lines', () => {
     expect(ids(linesOf([...ELEVEN, 90]))).toEqual([MEDIAN, '11']);
     expect(ids(linesOf([...ELEVEN, 90], [], ['3', null]))).toEqual([MEDIAN, '3', '11']);
     expect(ids(linesOf(ELEVEN))).toEqual([MEDIAN]);
   });
 
-  it('shows few lines that are not hidden', () => {
+  it('few visible lines are all shown', () => {
     const others = ELEVEN.map((_, id) => String(id)).filter((id) => id !== '4');
     expect(ids(linesOf(ELEVEN, others))).toEqual([MEDIAN, '4']);
   });
 
-  it('computes new times only, and forgets old ones', () => {
+  it('quantiles are only computed for new times', () => {
     const crowd = new Crowd();
     let reads = 0;
     const counted = (values: number[]): Float64Array =>
@@ -90,20 +90,20 @@ describe('outliers', () => {
   const flat = (value: number): number[] => [value, value, value, value];
   const usual = ELEVEN.map(flat);
 
-  it('are outside at half of the times', () => {
+  it('outlier is outside at half of the times', () => {
     expect(outliers(...usual, [90, 90, 45, 45])).toEqual([11]);
     expect(outliers(...usual, [90, 45, 45, 45])).toEqual([]);
     expect(outliers(...usual, [90, NaN, NaN, NaN])).toEqual([11]);
   });
 
-  it('are far from the band, the farthest first', () => {
+  it('farthest outlier comes first', () => {
     const many = [...usual, ...usual, ...usual];
     expect(outliers(...many, flat(80), flat(0))).toEqual([34, 33]);
     expect(outliers(...Array.from({ length: 11 }, () => flat(50)), flat(53))).toEqual([]);
   });
 });
 
-it('sources of other lines are not mixed up', () => {
+it('quantiles of different lines are not mixed', () => {
   const crowd = new Crowd();
   const of = (timeline: SeriesSource, ...all: PlotLine[]): number | undefined =>
     crowd.linesOf({ lines: all, unit: PERCENT, limit: null }, timeline, SPAN, new Set(), [])[0]?.own

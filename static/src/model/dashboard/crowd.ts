@@ -1,22 +1,22 @@
-/** A chart of many GPUs: their median, the range of most of them, and the lines outside of it. */
+/** A chart of many GPUs: their median, the range of most GPUs, and the lines outside this range. */
 
 import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { valueOf } from '../reading';
 import type { Plot, PlotLine } from './plots';
 
-/** Up to this many lines are drawn one by one. */
+/** The maximum number of lines that are drawn individually. */
 export const CROWD = 12;
-/** The id of the line of medians. */
+/** The ID of the median line. */
 export const MEDIAN = 'median';
-/** The most lines that are drawn over the band of all. */
+/** The maximum number of lines that are drawn over the band. */
 const MOST_ON_TOP = 4;
-/** Lines are compared with the band at this many times of what is shown. */
+/** The number of visible times at which lines are compared with the band. */
 const COMPARED_TIMES = 32;
-/** The least distance of an outlier from the band, as a share of the axis. */
+/** The minimum distance of an outlier from the band, as a share of the axis. */
 const LEAST_DISTANCE = 0.05;
 
-/** The quantiles of lines at each time. */
+/** The median and quantiles of all lines at each time. */
 export interface Quantiles extends Extremes {
   times_ms: Float64Array;
   median: Float64Array;
@@ -24,14 +24,14 @@ export interface Quantiles extends Extremes {
 
 const NONE = new Float64Array();
 
-/** Computes quantiles of lines at each time, once per time. */
+/** Computes quantiles of lines, and caches them by time. */
 export class Crowd {
   private key = '';
   private known: Quantiles = { times_ms: NONE, median: NONE, low: NONE, high: NONE };
 
   /**
-   * Returns the lines that show all lines of `plot`: the median with its band, and over it the
-   * `chosen` lines, and those that are left when others are hidden or else the outliers.
+   * Returns the lines that summarize `plot`: the median with its band, the `chosen` lines, and the
+   * outliers. If only a few lines are visible, all of them are drawn instead of the outliers.
    */
   linesOf(
     { lines, unit, limit }: Pick<Plot, 'lines' | 'unit' | 'limit'>,
@@ -63,7 +63,9 @@ export class Crowd {
     return [line, ...shown.filter(({ id }) => ids.has(id))];
   }
 
-  /** Only new times are computed while `key` is the same. */
+  /**
+   * Returns the quantiles at all times. While `key` stays the same, only new times are computed.
+   */
   quantilesOf(times_ms: Float64Array, columns: readonly Float64Array[], key: string): Quantiles {
     const { known } = this;
     const first = firstAfter(known.times_ms, (times_ms[0] ?? 0) - 1);
@@ -104,8 +106,8 @@ export class Crowd {
 }
 
 /**
- * Returns the places of lines that are outside of the band at half of the times from `from_ms` to
- * `to_ms`, by more than the band is wide and a share of `scale`. The farthest come first.
+ * Returns the indexes of lines that are outside the band at half of the times or more, by more than
+ * the band's width and a share of `scale`. The farthest lines come first.
  */
 export function outliersOf(
   columns: readonly Float64Array[],
@@ -136,7 +138,7 @@ export function outliersOf(
     .map(({ place }) => place);
 }
 
-/** Returns the value below which this share of the sorted values is; NaN without values. */
+/** Returns a quantile of sorted values, or NaN if there are none. */
 function quantileOf(sorted: Float64Array, share: number): number {
   const place = (sorted.length - 1) * share;
   const [below = NaN, above = below] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];

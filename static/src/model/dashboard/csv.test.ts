@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { csvOf } from './csv';
 
-it('a chart as CSV has a row for each time with a value, in what is shown', () => {
+it('chart CSV has one row per visible time', () => {
   const at = (...seconds: number[]): number[] => seconds.map((second) => second * 1000);
   const columns = [
     { name: 'GPU 0 power.draw_watts', times_ms: at(1, 2, 3, 9), values: [10, NaN, 30.5, 90] },

@@ -1,4 +1,4 @@
-/** The values of a chart as a table that spreadsheets and programs read. */
+/** The values of a chart as CSV. */
 
 import { csvTable, quoted } from '../../lib/csv';
 
@@ -8,7 +8,10 @@ export interface CsvColumn {
   values: ArrayLike<number>;
 }
 
-/** A row for each time from `from_ms` to `to_ms` at which a column has a value; times in UTC. */
+/**
+ * Returns a row for each time from `from_ms` to `to_ms` at which a column has a value. Times are in
+ * UTC.
+ */
 export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: number): string {
   const rows = new Map<number, (number | null)[]>();
   columns.forEach(({ times_ms, values }, column) => {

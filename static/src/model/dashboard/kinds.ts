@@ -13,16 +13,15 @@ import {
 } from '../metric';
 
 export interface ChartKind<S = GpuSample> {
-  /** As addresses and settings name it. */
+  /** The ID in URLs and settings. */
   id: string;
   title: () => string;
-  /** One line each; the first matters most. */
+  /** The metrics of the chart, one line each. The first is the most important. */
   metrics: readonly Metric<S>[];
 }
 
 /**
- * What a comparison of GPUs shows unless other charts are chosen; with those of the machine, it
- * fits a screen.
+ * The default charts of a GPU comparison. Together with the machine's charts, they fit on a screen.
  */
 export const COMPARED: readonly string[] = [
   'utilization.gpu_percent',
@@ -41,11 +40,11 @@ export const COMPARED: readonly string[] = [
 
 export const GPU_CHARTS = kindsOf(GPU_METRICS);
 export const HOST_CHARTS = kindsOf(HOST_METRICS);
-/** Each reading has a chart of its own, on request. */
+/** The charts of single metrics, which a user can add. */
 const GPU_READINGS = ALL_GPU_METRICS.map(chartOf);
 const HOST_READINGS = ALL_HOST_METRICS.map(chartOf);
 
-/** What can be chosen, in groups. */
+/** A group of charts in the chart menu. */
 export interface ChartGroup {
   title: string;
   charts: readonly Pick<ChartKind, 'id' | 'title'>[];
@@ -64,8 +63,8 @@ const ALL: ChartGroup['charts'] = [...CHARTS, ...GPU_READINGS, ...HOST_READINGS]
 export const CHART_IDS: readonly string[] = ALL.map(({ id }) => id);
 
 /**
- * The id of each chart by its id and its names, in lower case; a name that several have is that of
- * the first.
+ * The ID of each chart by its ID and its names, in lowercase. If several charts have the same name,
+ * the first one is used.
  */
 const BY_NAME = table((): ReadonlyMap<string, string> => {
   const titles = ALL.map(({ id, title }) => [title(), id] as const);
@@ -75,37 +74,37 @@ const BY_NAME = table((): ReadonlyMap<string, string> => {
 });
 
 /**
- * The chart that somebody calls by its id or by its name, in English or as it is shown; `null`
- * where there is none.
+ * Returns the ID of the chart with this ID or name, in English or in the user's language, or `null`
+ * if there is none.
  */
 export function chartCalled(name: string): string | null {
   return BY_NAME().get(name.trim().toLowerCase()) ?? null;
 }
 
-/** The name of the chart whose name or id is spelled most like this one. */
+/** Returns the name of the chart whose name or ID is most similar to this name. */
 export function nearestChart(name: string): string {
   const id = chartCalled(nearest(name.trim().toLowerCase(), [...BY_NAME().keys()]) ?? '');
   const title = ALL.find((chart) => chart.id === id)?.title() ?? '';
   return chartCalled(title) === id ? title : (id ?? '');
 }
 
-/** Those of `ids` that are of GPUs, in their order. */
+/** Returns the GPU charts with these IDs, in the order of `ids`. */
 export function gpuCharts(ids: readonly string[]): ChartKind[] {
   return found([...GPU_CHARTS, ...GPU_READINGS], ids);
 }
 
-/** Those of `ids` that are of the machine, in their order. */
+/** Returns the machine's charts with these IDs, in the order of `ids`. */
 export function hostCharts(ids: readonly string[]): ChartKind<HostSample>[] {
   return found([...HOST_CHARTS, ...HOST_READINGS], ids);
 }
 
-/** Readings that are drawn only where a chart of them was asked for. */
+/** Returns the metrics among `ids` that belong to no default chart. */
 export function uncharted(ids: readonly string[]): string[] {
   const all = [...ALL_GPU_METRICS, ...ALL_HOST_METRICS];
   return all.filter(({ id, chart }) => chart === null && ids.includes(id)).map(({ id }) => id);
 }
 
-/** The charts that have lines among these metrics. */
+/** Returns the charts that contain at least one of these metrics. */
 function kindsOf<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
   const kinds = CHARTS.map(({ id, title }) => ({
     id,

@@ -4,21 +4,21 @@ import { Extremes, isolated, toggledLine } from './legend';
 
 const GPUS = ['0', '1', '2'];
 
-describe('a legend', () => {
-  it('isolates a line, and shows all again', () => {
+describe('legend', () => {
+  it('line is isolated, then all are shown', () => {
     const alone = isolated(['host.cpu'], '1', GPUS);
     expect(alone).toEqual(['host.cpu', '0', '2']);
     expect(isolated(alone, '2', GPUS)).toEqual(['host.cpu', '0', '1']);
     expect(isolated(alone, '1', GPUS)).toEqual(['host.cpu']);
   });
 
-  it('hides a line, shows it again, and never hides the last', () => {
+  it('line is hidden, but never the last', () => {
     expect(toggledLine([], '1', GPUS)).toEqual(['1']);
     expect(toggledLine(['1'], '1', GPUS)).toEqual([]);
     expect(toggledLine(['x', '0', '1'], '2', GPUS)).toEqual(['x']);
   });
 
-  it('of many lines names the highest and the lowest, and does not change names for a trifle', () => {
+  it('named extremes change only by clear margin', () => {
     const extremes = new Extremes();
     const of = (...values: number[]): string[] =>
       extremes.of(

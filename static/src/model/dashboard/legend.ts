@@ -1,6 +1,9 @@
-/** What a legend hides, and what one of many lines names. */
+/** The state of a chart's legend: hidden lines, and the named lines of a crowded chart. */
 
-/** Only the line `id` of those in a legend; all of them again where it already was alone. */
+/**
+ * Hides all lines of a legend except `id`. If the others are already hidden, shows all of them
+ * again.
+ */
 export function isolated(
   hidden: readonly string[],
   id: string,
@@ -12,7 +15,9 @@ export function isolated(
   return isAlone ? elsewhere : [...elsewhere, ...others];
 }
 
-/** With or without the line `id`; without any of a legend, all of them are shown again. */
+/**
+ * Hides or shows the line `id`. If all lines of the legend would be hidden, all are shown again.
+ */
 export function toggledLine(
   hidden: readonly string[],
   id: string,
@@ -24,26 +29,26 @@ export function toggledLine(
     : next;
 }
 
-/** A line and its value at the moment that is shown; NaN where it has none. */
+/** A line and its value at the displayed time; NaN if it has none. */
 export interface Valued {
   id: string;
   value: number;
 }
 
-/** Whoever is named stays so until another passes it by this share of the axis. */
+/** The share of the axis by which another line must exceed a named line to replace it. */
 const LEAD = 0.02;
 
 /**
- * Finds the lines with the highest and the lowest value, and keeps to them while others are about
- * equal.
+ * Finds the lines with the highest and the lowest value. A line is kept while others have about the
+ * same value.
  */
 export class Extremes {
   private highest: string | null = null;
   private lowest: string | null = null;
 
   /**
-   * The ids of both; one where they are the same, none where there are no values. `range` is that
-   * of the axis.
+   * Returns the IDs of the highest and the lowest line: one ID if they are the same, and none
+   * without values. `range` is the length of the axis.
    */
   of(lines: readonly Valued[], range: number): string[] {
     const known = lines.filter(({ value }) => !Number.isNaN(value));

@@ -7,14 +7,14 @@ import { momentText, rangeText, spanText } from './moment';
 const NOON = new Date(2026, 10, 20, 12, 0, 7).getTime();
 const HOUR = 3_600_000;
 
-it('a moment is a time, or the span that values are means of, with its date where that is not today', () => {
+it('time label has date, or span of mean', () => {
   expect(momentText(NOON, 0, NOON + HOUR)).toBe('12:00:07');
   expect(momentText(NOON, 0, NOON + 20 * HOUR)).toBe('Nov 20, 2026 12:00:07');
   expect(momentText(NOON, 10_000, NOON)).toBe('12:00:00 – 12:00:10');
   expect(momentText(NOON, 900_000, NOON + 20 * HOUR)).toBe('Nov 20, 2026 12:00 – 12:15');
 });
 
-it('a span has a second date where it ends on another day, and seconds where it is short', () => {
+it('span label has second date or seconds', () => {
   expect(spanText(NOON, NOON + 9000, NOON + HOUR)).toEqual(['12:00:07', '12:00:16']);
   expect(spanText(NOON, NOON + 9000, NOON + 30 * HOUR)).toEqual([
     'Nov 20, 2026 12:00:07',
@@ -28,7 +28,7 @@ it('a span has a second date where it ends on another day, and seconds where it 
   ]);
 });
 
-it('a range has its unit once where both ends have the same', () => {
+it('range label has a common unit once', () => {
   const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
   expect(plain(rangeText(UNITS.percent, [71, 100]))).toBe('71 – 100 %');
   expect(plain(rangeText(UNITS.bytesPerSecond, [3e5, 2e9]))).toBe('300 kB/s – 2.00 GB/s');

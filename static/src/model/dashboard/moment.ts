@@ -1,4 +1,4 @@
-/** What a moment of a chart is called, and what lies behind a value there. */
+/** Texts for a time in a chart, and for the range of values behind a mean. */
 
 import { formatSince, hourAndMinute, splitUnit, timeOfDay } from '../../lib/format';
 import type { Unit } from '../unit';
@@ -6,18 +6,24 @@ import type { Unit } from '../unit';
 const MINUTE_MS = 60_000;
 const TO_THE_SECOND_MS = 60 * MINUTE_MS;
 
-/** The time of a reading, `10:42:07`, or the span of a mean, `Nov 23, 2026 14:00 – 14:15`. */
+/**
+ * Returns the time of a reading, such as `10:42:07`, or the span of a mean, such as `Nov 23, 2026
+ * 14:00 – 14:15`.
+ */
 export function momentText(at_ms: number, mean_ms: number, now_ms: number): string {
   if (mean_ms === 0) {
     return formatSince(at_ms, now_ms);
   }
-  // Points begin at multiples of their length.
+  // The spans of means start at multiples of their length.
   const from_ms = Math.floor(at_ms / mean_ms) * mean_ms;
   const time = mean_ms % MINUTE_MS === 0 ? hourAndMinute : timeOfDay;
   return `${formatSince(from_ms, now_ms, time)} – ${time(from_ms + mean_ms)}`;
 }
 
-/** `71 – 100 %`; empty where the value is a reading itself, or both are written alike. */
+/**
+ * Returns a range such as `71 – 100 %`. It is empty if the value is a single reading, or if both
+ * ends have the same text.
+ */
 export function rangeText(unit: Unit, range: readonly [low: number, high: number] | null): string {
   if (range === null) {
     return '';
@@ -29,8 +35,8 @@ export function rangeText(unit: Unit, range: readonly [low: number, high: number
 }
 
 /**
- * From one moment to another, with the date of the second where it is another day; a long span to
- * the minute.
+ * Returns the start and end of a span. The end has a date if it is on another day. Long spans are
+ * shown without seconds.
  */
 export function spanText(
   from_ms: number,

@@ -1,4 +1,4 @@
-/** Remembers who held GPUs, so that a chart of the past can name them after they have gone. */
+/** The past holders of GPUs, so that a chart of the past can name them after they have exited. */
 
 import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
@@ -10,7 +10,7 @@ import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
 
-/** What a chart names at most; the rest is too thin to be seen. */
+/** The maximum number of holders that a chart names. The others would be too thin to see. */
 const MOST = 8;
 const LONGEST_NAME = 120;
 
@@ -22,15 +22,12 @@ interface Remembered extends Holder {
 }
 
 export class PastHolders {
-  /** By GPU and holder. */
+  /** The holders by GPU and holder ID. */
   private readonly all = new Map<string, Remembered>();
 
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
-  /**
-   * Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as
-   * they are.
-   */
+  /** Adds the past holders that the server reports by GPU UUID. Known holders do not change. */
   recall(
     former: ReadonlyMap<string, readonly FormerHolder[]>,
     gpus: readonly GpuState[],
@@ -53,7 +50,7 @@ export class PastHolders {
     }
   }
 
-  /** Takes in who holds what now. */
+  /** Adds or updates the current holders. */
   record(rows: readonly ListRow[], now_ms: number): void {
     for (const row of rows) {
       if (row.kind === 'holder' && absenceOf(row.memory_bytes) === null) {
@@ -63,7 +60,7 @@ export class PastHolders {
     }
   }
 
-  /** The paths of notebooks and consoles that held a GPU since `from_ms`. */
+  /** Returns the paths of notebooks and consoles that used a GPU since `from_ms`. */
   pathsSince(from_ms: number): string[] {
     return [...this.all.values()].flatMap(({ path, seen_ms }) =>
       path !== null && seen_ms >= from_ms ? [path] : [],
@@ -71,8 +68,8 @@ export class PastHolders {
   }
 
   /**
-   * The path of the notebook or console that this kernel runs or ran for; `null` if it is not
-   * remembered.
+   * Returns the path of the notebook or console that this kernel belongs or belonged to, or `null`
+   * if it is unknown.
    */
   pathOf(kernelId: string): string | null {
     const holder = kernelHolder(kernelId);
@@ -85,8 +82,8 @@ export class PastHolders {
   }
 
   /**
-   * Those who held each GPU since `from_ms`: who came first stands first, so that nobody changes
-   * places. Notebooks are told apart from each other and from notebooks with the other paths.
+   * Returns the holders of each GPU since `from_ms`, the first one first, so that their order does
+   * not change. Notebooks get names that are unique among themselves and among the other paths.
    */
   since(from_ms: number, now_ms: number, otherPaths: Iterable<string> = []): Map<number, Holder[]> {
     const names = notebookNames([...otherPaths, ...this.pathsSince(from_ms)]);
@@ -97,7 +94,7 @@ export class PastHolders {
       if (one.seen_ms >= from_ms && holders.length < MOST) {
         const { path, holder, slot } = one;
         const name = path === null ? one.name : plainText(names.get(path) ?? path, LONGEST_NAME);
-        // Whoever has gone holds nothing any more.
+        // A holder that has exited uses no memory.
         holders.push({
           holder,
           name,
@@ -109,7 +106,7 @@ export class PastHolders {
     return byGpu;
   }
 
-  /** Forgets those who have not been seen since. */
+  /** Removes holders that have not been seen since `before_ms`. */
   prune(before_ms: number): void {
     for (const [key, { seen_ms }] of this.all) {
       if (seen_ms < before_ms) {

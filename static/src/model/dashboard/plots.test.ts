@@ -39,15 +39,15 @@ function plot(all: Section[], key: string): Plot | undefined {
   return all.flatMap(({ plots }) => plots).find((one) => one.key === key);
 }
 
-describe('the charts of a dashboard', () => {
-  it('are those of each GPU on request, then the machine', () => {
+describe('charts of a dashboard', () => {
+  it('each GPU has its charts on request', () => {
     const all = sectionsFor([gpu(0), gpu(1)], { layout: 'apart' });
     expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
     expect(titles(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
     expect(titles(all[2])).toEqual(['CPU', 'RAM', 'Disks', 'Network']);
   });
 
-  it('leave out what a board does not have, and say so', () => {
+  it('unsupported charts are omitted and listed', () => {
     const absent = { absent: 'not_supported' } as const;
     const [first] = sectionsFor([
       gpu(0, {
@@ -61,7 +61,7 @@ describe('the charts of a dashboard', () => {
     expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['GPU utilization']);
   });
 
-  it('leave out what only lost GPU may have', () => {
+  it('metric only of a lost GPU is omitted', () => {
     const lost = gpu(1, {
       health: { state: 'lost', since_ms: NOW },
       fan_percent: { absent: 'gpu_lost' },
@@ -75,13 +75,13 @@ describe('the charts of a dashboard', () => {
     expect(keys({}, { ...lost, index: 0 })).toContain('gpu 0 fan');
   });
 
-  it('mark last values of hung GPU as stale', () => {
+  it('last values of a hung GPU are stale', () => {
     const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
     const [first] = sectionsFor([gpu(0), hung]);
     expect(first?.plots[0]?.lines.map(({ isStale }) => isStale)).toEqual([false, true]);
   });
 
-  it('are called by the words of the vendor', () => {
+  it('charts have titles in vendor terms', () => {
     const nvlink = { rx_bytes_per_second: 1e9, tx_bytes_per_second: 1e9 };
     const divided = gpu(0, { nvlink, mig_devices: [migDevice(0)] });
     const alone = titles(sectionsFor([divided], {}, 'amd')[0]);
@@ -94,7 +94,7 @@ describe('the charts of a dashboard', () => {
     expect(links('nvidia', 'amd')).toEqual(['GPU link RX', 'GPU link TX']);
   });
 
-  it('name unified memory', () => {
+  it('unified memory has its own title', () => {
     expect(titles(sectionsFor([makeUnifiedGpu(0, 41)])[0])[1]).toBe('Unified memory');
     const together = { layout: 'together' } as const;
     const of = (...gpus: GpuSample[]): string[] => titles(sectionsFor(gpus, together)[0]);
@@ -102,13 +102,13 @@ describe('the charts of a dashboard', () => {
     expect(of(makeUnifiedGpu(0, 1), gpu(1))).toContain('Memory');
   });
 
-  it('keep those of a GPU that does not answer', () => {
+  it('unresponsive GPU keeps its charts', () => {
     const lost = { absent: 'gpu_lost' } as const;
     const power = { ...gpu(0).power, draw_watts: lost, instant_watts: lost };
     expect(titles(sectionsFor([gpu(0, { power })])[0])).toContain('Power');
   });
 
-  it('mark the limits that values should stay below', () => {
+  it('charts mark the limits of values', () => {
     const [first] = sectionsFor([gpu(0)]);
     const limits = first?.plots
       .slice(0, 4)
@@ -125,7 +125,7 @@ describe('the charts of a dashboard', () => {
     ).toBe(89);
   });
 
-  it('show memory as what its holders have, under all that is in use', () => {
+  it('memory chart stacks holders below the total', () => {
     const memory = plot(sectionsFor([gpu(0, { processes: [process(7)] })]), 'gpu 0 memory');
     expect(memory?.limit).toBe(140 * GIB);
     expect(memory?.lines.map(({ label }) => label)).toEqual(['In use']);
@@ -135,7 +135,7 @@ describe('the charts of a dashboard', () => {
     expect(unheld?.lines[0]?.color).toBe(memory?.lines[0]?.color);
   });
 
-  it('lie over each other with one chart for each reading', () => {
+  it('overlaid charts have one metric each', () => {
     const all = sectionsFor([gpu(0), gpu(1), gpu(2)], { layout: 'together', gpus: [0, 2] });
     expect(all[0]?.title).toBe('2 GPUs');
     const power = plot(all, 'all power.draw_watts');
@@ -145,7 +145,7 @@ describe('the charts of a dashboard', () => {
     ]);
   });
 
-  it('are those that were chosen', () => {
+  it('selected charts are shown', () => {
     const all = sectionsFor([gpu(0), gpu(1)], { gpus: [1], charts: ['power', 'cpu'] });
     expect(all.flatMap(({ plots }) => plots.map(({ key }) => key))).toEqual([
       'gpu 1 power',
@@ -154,8 +154,8 @@ describe('the charts of a dashboard', () => {
   });
 });
 
-describe('those who held a GPU', () => {
-  it('are named as long as the past that is shown has them, and hold nothing any more', () => {
+describe('past holders of a GPU', () => {
+  it('past holders are named but use no memory', () => {
     const past = new PastHolders();
     const views = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes: [process(7)] })]));
     past.record(holderRows(views, new ColorSlots()), NOW);
@@ -166,7 +166,7 @@ describe('those who held a GPU', () => {
     expect(past.since(0, later).size).toBe(0);
   });
 
-  it('notebooks that have ended are told apart from those that run', () => {
+  it('ended notebooks have distinct names', () => {
     const past = new PastHolders();
     const of = (pid: number, folder: string): Process => {
       const notebook = { kernel_id: folder, kernel_pid: pid, path: `${folder}/train.ipynb` };

@@ -1,7 +1,4 @@
-/**
- * The charts of a dashboard with their lines, section by section: what is drawn, before it is
- * drawn.
- */
+/** The charts of a dashboard with their lines, in sections. They describe what is drawn. */
 
 import type { ChartLine } from '../../chart/content';
 import { plainText } from '../../lib/text';
@@ -30,77 +27,79 @@ import type { DashboardState } from './state';
 
 export interface PlotLine {
   /**
-   * What it is of: the same GPU, reading or holder has the same in every chart, so that a legend
-   * acts on all.
+   * The ID of the GPU, metric or holder, which is the same in every chart, so that a legend
+   * controls all charts.
    */
   id: string;
   label: string;
-  /** What it is called where nothing around it says what it is. */
+  /** The full name of the line, for places without a chart title. */
   name?: string;
   color: Color;
   series: string;
-  /** The field of the catalogue that it shows. */
+  /** The field of the catalog that the line shows. */
   field: string;
-  /** What is read now; `null` before the first sample. */
+  /** The current reading; `null` before the first sample. */
   now: Reading<number> | null;
   /** Whether `now` is the last known value of a GPU that does not respond. */
   isStale?: boolean;
-  /** Under which name its series is among the driver's own records, where it is. */
+  /** The name of the line's series in the driver's traces, if it has one. */
   trace?: string;
-  /** Whether `color` is that of a GPU. */
+  /** Whether `color` is the color of a GPU. */
   isGpu?: boolean;
-  /** Its values, where they are computed from other lines. */
+  /** The values, if they are computed from other lines. */
   own?: Pick<ChartLine, 'values' | 'extremes'>;
 }
 
 export interface Plot {
   key: string;
-  /** The chart that it is, whatever GPU it is of. */
+  /** The ID of the chart, which is the same for every GPU. */
   id: string;
-  /** As somebody chooses it; those of MIG devices are chosen together. */
+  /**
+   * The ID by which a user selects the chart. The charts of all MIG devices are selected together.
+   */
   chart: string;
   title: string;
   unit: Unit;
   lines: readonly PlotLine[];
-  /** Lines of which each stands upon those before it. */
+  /** The lines that are stacked on top of each other. */
   stack: readonly PlotLine[];
-  /** What the values are out of; `null` where that is not known. */
+  /** The upper limit of the values; `null` if it is unknown. */
   limit: number | null;
   limitName?: string;
-  /** The GPU, where it is of one; the machine's are of none. */
+  /** The GPU of the chart; `null` for the machine or for several GPUs. */
   gpu: number | null;
 }
 
-/** Charts that belong together. */
+/** A group of related charts. */
 export interface Section {
   key: string;
-  /** What its charts are of; `null` for all GPUs together, or the machine. */
+  /** The GPU of the charts; `null` for all GPUs together or for the machine. */
   gpu: GpuState | null;
   title: string;
   plots: readonly Plot[];
-  /** Charts that its board or driver has nothing for. */
+  /** The names of charts that the board or driver does not support. */
   missing: readonly string[];
 }
 
-/** Who holds a GPU's memory, now or in what is shown. */
+/** A user of a GPU's memory, now or in the displayed time range. */
 export type Holder = Pick<HolderRow, 'holder' | 'name' | 'slot' | 'memory_bytes'>;
 
 export interface PlotsInput {
   state: DashboardState;
   gpus: readonly GpuState[];
   sample: Sample | null;
-  /** By index. */
+  /** The holders by GPU index. */
   holders: ReadonlyMap<number, readonly Holder[]>;
 }
 
-/** All that a dashboard may draw over time, by its names in history. */
+/** All metrics that a dashboard can draw, by their names in the history. */
 export const DRAWN: readonly string[] = [
   ...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id),
   HELD,
   MIG,
 ];
 
-/** The readings whose lines these sections have, by their names in history. */
+/** Returns the metrics of all lines in these sections, by their names in the history. */
 export function metricsOf(sections: readonly Section[]): string[] {
   const lines = sections.flatMap(({ plots }) =>
     plots.flatMap((plot) => [...plot.lines, ...plot.stack]),
@@ -108,7 +107,7 @@ export function metricsOf(sections: readonly Section[]): string[] {
   return [...new Set(lines.map(({ field }) => field))].sort();
 }
 
-/** The same sections; of what stands upon each other, only what is known. */
+/** Returns the sections with only those stacked lines that have values. */
 export function withStacks(
   sections: readonly Section[],
   isKnown: (series: string) => boolean,
@@ -123,7 +122,7 @@ export function withStacks(
 /** The key of the machine's section. */
 export const HOST = 'host';
 
-/** The sections of a dashboard, from the top. */
+/** Returns the sections of a dashboard, from top to bottom. */
 export function sectionsOf(input: PlotsInput): Section[] {
   const { state, gpus, sample } = input;
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
@@ -170,7 +169,8 @@ function gpuPlot(
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    // What is in use in all stands above its parts, and takes no color from them.
+    // The total is drawn above the stacked parts in a neutral color, so that all colors are
+    // available for the parts.
     const color = id === 'memory' ? 'text' : metric.color;
     const line = {
       id: metric.id,
@@ -211,7 +211,7 @@ function gpuPlot(
   };
 }
 
-/** One chart for each reading, with a line for each GPU. */
+/** Returns a section with one chart per metric and one line per GPU. */
 function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], input: PlotsInput): Section {
   const plots = kinds.flatMap(({ metrics }) =>
     metrics.flatMap((metric): Plot[] => {
@@ -255,7 +255,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], input: Pl
   };
 }
 
-/** The highest of the limits. */
+/** Returns the highest of the limits. */
 function limited(
   limits: readonly ReturnType<typeof limitLineOf>[],
 ): Pick<Plot, 'limit' | 'limitName'> {
@@ -329,14 +329,14 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   };
 }
 
-/** Returns whether the board and the driver support a reading. */
+/** Returns whether the board and the driver support a metric. */
 function isThere(gpu: GpuState, metric: Metric): boolean {
   return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
 }
 
 /**
- * Returns whether a reading of these GPUs, which may support it, is drawn. Of GPUs that do not
- * respond nothing is known: unless somebody chose charts, others of the machine have to support it.
+ * Returns whether to draw a metric that the GPUs `able` may support. Nothing is known about GPUs
+ * that do not respond, so another GPU must report the metric, unless the user selected the charts.
  */
 function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: PlotsInput): boolean {
   const responding = gpus.filter(isResponding);
@@ -353,7 +353,7 @@ function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
   if (now === null) {
     return null;
   }
-  // Most boards lack some readings, which are then left out of JSON.
+  // Most boards lack some metrics, which are omitted from the JSON.
   const read = metric.read(now) as Reading<number> | undefined;
   return read ?? { absent: 'not_supported' };
 }

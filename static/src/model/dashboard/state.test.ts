@@ -22,19 +22,19 @@ import {
 
 const NOW = 1_763_635_200_000;
 
-describe('what a dashboard shows', () => {
-  it('runs with the time', () => {
+describe('state of a dashboard', () => {
+  it('live range moves with time', () => {
     expect(rangeOf(DEFAULT_STATE, NOW)).toEqual([NOW - 120_000, NOW]);
     expect(rangeOf(DEFAULT_STATE, NOW + 5000)).toEqual([NOW - 115_000, NOW + 5000]);
   });
 
-  it('stands still where it was held, and runs again', () => {
+  it('pause keeps the range until resume', () => {
     const held = togglePaused(DEFAULT_STATE, NOW);
     expect(rangeOf(held, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
     expect(togglePaused(held, NOW + 60_000)).toEqual(DEFAULT_STATE);
   });
 
-  it('is zoomed in whichever direction somebody draws, and not to nothing', () => {
+  it('drag in either direction zooms', () => {
     const zoom = zoomed(DEFAULT_STATE, NOW - 10_000, NOW - 30_000);
     expect(rangeOf(zoom, NOW)).toEqual([NOW - 30_000, NOW - 10_000]);
     expect(isPaused(zoom)).toBe(true);
@@ -43,7 +43,7 @@ describe('what a dashboard shows', () => {
     expect(resumed(zoom)).toEqual(DEFAULT_STATE);
   });
 
-  it('is moved back, and forth up to now', () => {
+  it('range moves back, and forth until now', () => {
     const back = moved(DEFAULT_STATE, -0.5, NOW);
     expect(rangeOf(back, NOW)).toEqual([NOW - 180_000, NOW - 60_000]);
     expect(rangeOf(moved(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
@@ -51,13 +51,13 @@ describe('what a dashboard shows', () => {
   });
 });
 
-describe('an address', () => {
-  it('says only what is not usual', () => {
+describe('dashboard URL', () => {
+  it('URL omits default values', () => {
     expect(toAddress(DEFAULT_STATE)).toBe('');
     expect(fromAddress('')).toEqual(DEFAULT_STATE);
   });
 
-  it('brings back what was shown', () => {
+  it('URL restores the state', () => {
     const state = zoomed(
       {
         ...DEFAULT_STATE,
@@ -77,12 +77,12 @@ describe('an address', () => {
     expect(fromAddress(address)).toEqual(state);
   });
 
-  it('of what was held is that of what was seen', () => {
+  it('URL of paused charts has their range', () => {
     const seen = fromAddress(toAddress(togglePaused(DEFAULT_STATE, NOW)));
     expect(rangeOf(seen, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
   });
 
-  it('with nonsense shows the rest', () => {
+  it('invalid parts of the URL are ignored', () => {
     expect(fromAddress('gpu=x,-1,2&charts=powr&span=-3&from=9&to=3&view=')).toEqual({
       ...DEFAULT_STATE,
       gpus: [2],
@@ -94,27 +94,27 @@ describe('an address', () => {
 describe('zooming by a factor', () => {
   const live = { ...DEFAULT_STATE, span_ms: 120_000 };
 
-  it('keeps the moment pointed at where it is, and holds still', () => {
+  it('zoom keeps the pointed time in place', () => {
     const zoomedIn = zoomedBy(live, 0.5, NOW - 30_000, NOW);
     expect(zoomedIn.range).toEqual([NOW - 75_000, NOW - 15_000]);
     expect(rangeOf(zoomedIn, NOW + 9000)).toEqual(zoomedIn.range);
   });
 
-  it('is live again when all that was shown before is', () => {
+  it('zooming out fully resumes live charts', () => {
     const back = zoomedBy(zoomedBy(live, 0.5, NOW - 30_000, NOW), 2, NOW - 30_000, NOW);
     expect(back).toEqual(live);
     const paused = togglePaused(live, NOW);
     expect(zoomedBy(zoomedBy(paused, 0.5, NOW, NOW + 5000), 4, NOW, NOW + 5000)).toEqual(paused);
   });
 
-  it('goes further back while live', () => {
+  it('live charts zoom out into the past', () => {
     expect(zoomedBy(live, 3, NOW - 30_000, NOW)).toEqual({ ...live, span_ms: 360_000 });
     const month = zoomedBy(live, 1e9, NOW, NOW);
     expect([month.span_ms, month.range]).toEqual([30 * 86_400_000, null]);
     expect(fromAddress(toAddress(month))).toEqual(month);
   });
 
-  it('ends at a second, and at 30 days', () => {
+  it('zoom ends at a second and 30 days', () => {
     const [from = 0, to = 0] = zoomedBy(live, 1e-9, NOW - 60_000, NOW).range ?? [];
     expect(to - from).toBe(1000);
     const past = zoomed(live, NOW - 9e9, NOW - 8e9);
@@ -122,7 +122,7 @@ describe('zooming by a factor', () => {
     expect(last - first).toBe(30 * 86_400_000);
   });
 
-  it('by a key chooses another time range while live', () => {
+  it('zoom key changes the live time range', () => {
     expect(zoomedStep(live, 0.5, NOW).span_ms).toBe(60_000);
     expect(zoomedStep(live, 2, NOW).span_ms).toBe(300_000);
     expect(zoomedStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({
@@ -136,8 +136,8 @@ describe('zooming by a factor', () => {
   });
 });
 
-describe('the axis of a chart', () => {
-  it('is zoomed, kept in the address, and whole again', () => {
+describe('value axis of a chart', () => {
+  it('axis zoom is kept in URL and reset', () => {
     const state = withAxis({ ...DEFAULT_STATE, fitted: true }, 'power.draw_watts', [700, 300.04]);
     expect(toAddress(state)).toBe('fit=1&axes=power.draw_watts:300.04:700');
     expect(fromAddress(toAddress(state))).toEqual(state);
@@ -147,7 +147,7 @@ describe('the axis of a chart', () => {
   });
 });
 
-it('height of charts is limited, in address', () => {
+it('chart height is limited and in the URL', () => {
   const state = withHeight(DEFAULT_STATE, 200.4);
   expect(toAddress(state)).toBe('height=200');
   expect(fromAddress('height=200')).toEqual(state);
@@ -157,7 +157,7 @@ it('height of charts is limited, in address', () => {
   expect(withHeight(state, null)).toEqual(DEFAULT_STATE);
 });
 
-it('GPUs are chosen alone first, then together', () => {
+it('first selected GPU is alone, others are added', () => {
   expect(chosenWith(null, 1, [0, 1, 2])).toEqual([1]);
   expect(chosenWith([1], 0, [0, 1, 2])).toEqual([0, 1]);
   expect(chosenWith([0, 1], 2, [0, 1, 2])).toBeNull();

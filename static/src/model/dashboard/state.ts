@@ -1,42 +1,42 @@
-/**
- * What a dashboard shows: which GPUs, which charts, which part of the past. It fits into an
- * address.
- */
+/** The state of a dashboard: its GPUs, charts and time range. It can be stored in a URL. */
 
 import { CHART_IDS } from './kinds';
 
 export interface DashboardState {
-  /** GPUs by index; `null` for all. */
+  /** The selected GPUs by index; `null` for all. */
   gpus: readonly number[] | null;
-  /** All GPUs in one chart per reading, or each for itself. */
+  /** Whether all GPUs share one chart per metric, or each GPU has its own charts. */
   layout: 'apart' | 'together';
-  /** The charts by name, in their order; `null` for the usual ones. */
+  /** The IDs of the charts in order; `null` for the default charts. */
   charts: readonly string[] | null;
-  /** Lines that are not drawn, by id. */
+  /** The IDs of hidden lines. */
   hidden: readonly string[];
-  /** How much of the past is shown, up to now or up to where it was held. */
+  /** The length of the displayed time range, which ends now or when the charts were paused. */
   span_ms: number;
-  /** When the charts were paused; `null` where they are live. Samples are still recorded. */
+  /**
+   * The time at which the charts were paused; `null` if they are live. Samples are still recorded
+   * while they are paused.
+   */
   paused_ms: number | null;
-  /** What was zoomed to; `null` where `span_ms` holds. */
+  /** The zoomed time range; `null` if `span_ms` applies. */
   range: readonly [from_ms: number, to_ms: number] | null;
-  /** How much earlier the span is that is drawn beside what is shown; `null` for none. */
+  /** The distance to the earlier span that is compared with the displayed one; `null` for none. */
   compared_ms: number | null;
-  /** The height of charts in pixels; `null` for the usual one. */
+  /** The height of charts in pixels; `null` for the default. */
   height_px: number | null;
-  /** Whether axes of values show no more than there is. */
+  /** Whether value axes are limited to the range of the values. */
   fitted: boolean;
-  /** Ranges of values that charts, by name, were zoomed to. */
+  /** The zoomed value ranges by chart ID. */
   axes: Readonly<Record<string, readonly [low: number, high: number]>>;
 }
 
-/** The spans to choose from, in minutes: up to 30 days. */
+/** The selectable time ranges in minutes, up to 30 days. */
 export const SPANS_MIN = [1, 2, 5, 15, 60, 360, 1440, 7 * 1440, 30 * 1440] as const;
-/** Nobody can tell apart what lies closer. */
+/** The shortest displayed time range. */
 const LEAST_RANGE_MS = 1000;
-/** The stream has this much of the past as it was sampled. */
+/** The length of the past that the stream sends at full resolution. */
 export const STREAMED_MS = 10 * 60_000;
-/** The lowest and the highest charts, in pixels. */
+/** The minimum and maximum height of charts in pixels. */
 export const HEIGHTS_PX = [60, 600] as const;
 const MOST_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;
 
@@ -54,7 +54,7 @@ export const DEFAULT_STATE: DashboardState = {
   axes: {},
 };
 
-/** The part of the past that is shown at `now_ms`. */
+/** Returns the displayed time range at `now_ms`. */
 export function rangeOf(
   state: DashboardState,
   now_ms: number,
@@ -63,7 +63,7 @@ export function rangeOf(
   return state.range ?? [to_ms - state.span_ms, to_ms];
 }
 
-/** Zoomed to what lies between two moments; a stretch too short to show changes nothing. */
+/** Returns a state that is zoomed to a time range. A range that is too short changes nothing. */
 export function zoomed(state: DashboardState, a_ms: number, b_ms: number): DashboardState {
   const [from_ms, to_ms] = [Math.min(a_ms, b_ms), Math.max(a_ms, b_ms)];
   return to_ms - from_ms < LEAST_RANGE_MS
@@ -71,7 +71,10 @@ export function zoomed(state: DashboardState, a_ms: number, b_ms: number): Dashb
     : { ...state, range: [Math.round(from_ms), Math.round(to_ms)] };
 }
 
-/** From a moment on, however short ago that is. */
+/**
+ * Returns a state that is zoomed to the time since `from_ms`, with at least the shortest time
+ * range.
+ */
 export function zoomedSince(
   state: DashboardState,
   from_ms: number,
@@ -81,9 +84,9 @@ export function zoomedSince(
 }
 
 /**
- * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is;
- * zoomed out as far as it was before, it is as it was before; zoomed out while live, it shows more
- * of the past.
+ * Returns a state that shows `factor` times as much time, with `at_ms` at the same position.
+ * Zooming in pauses the charts, and zooming out to the original time range resumes them. Zooming
+ * out of live charts shows more of the past.
  */
 export function zoomedBy(
   state: DashboardState,
@@ -106,7 +109,8 @@ export function zoomedBy(
 }
 
 /**
- * Zoomed about the middle by a key; while live, the time range is the next shorter or longer one.
+ * Returns a state that is zoomed by a key press. Paused charts are zoomed around their center; live
+ * charts change to the next shorter or longer time range.
  */
 export function zoomedStep(state: DashboardState, factor: number, now_ms: number): DashboardState {
   if (isPaused(state)) {
@@ -121,7 +125,10 @@ export function zoomedStep(state: DashboardState, factor: number, now_ms: number
   return { ...state, span_ms: next_ms ?? state.span_ms };
 }
 
-/** With the axis of a chart from one value to another; `null` for all of it. */
+/**
+ * Returns a state in which the value axis of a chart shows `range`, or all values if `range` is
+ * `null`.
+ */
 export function withAxis(
   state: DashboardState,
   chart: string,
@@ -136,25 +143,31 @@ export function withAxis(
   };
 }
 
-/** With charts of this height, as far as that is possible; `null` for the usual one. */
+/**
+ * Returns a state in which charts have this height, within the limits. `null` selects the default
+ * height.
+ */
 export function withHeight(state: DashboardState, height_px: number | null): DashboardState {
   const [least, most] = HEIGHTS_PX;
   const rounded_px = Math.round(Math.min(most, Math.max(least, height_px ?? 0)));
   return { ...state, height_px: height_px === null ? null : rounded_px };
 }
 
-/** Live, with whole axes. */
+/** Returns a state with live charts and unzoomed axes. */
 export function reset(state: DashboardState): DashboardState {
   return { ...resumed(state), fitted: false, axes: {} };
 }
 
-/** Moved by a share of what is shown; negative is back. */
+/**
+ * Returns a state that is moved by a share of the displayed time range. A negative share moves
+ * back.
+ */
 export function moved(state: DashboardState, share: number, now_ms: number): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
   return movedBy(state, (to_ms - from_ms) * share, now_ms);
 }
 
-/** Moved by some time, at most up to now. */
+/** Returns a state that is moved by `wanted_ms`, but not beyond now. */
 export function movedBy(state: DashboardState, wanted_ms: number, now_ms: number): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
   const by_ms = Math.min(wanted_ms, now_ms - to_ms);
@@ -170,19 +183,19 @@ export function toggledGpus(state: DashboardState, gpus: readonly number[]): Das
   return { ...state, gpus: state.gpus?.join() === gpus.join() ? null : gpus };
 }
 
-/** Paused at `now_ms`, or live again. */
+/** Pauses live charts at `now_ms`, or resumes paused ones. */
 export function togglePaused(state: DashboardState, now_ms: number): DashboardState {
   return isPaused(state) ? resumed(state) : { ...state, paused_ms: now_ms };
 }
 
-/** Whether what is shown stays where it is. */
+/** Returns whether the displayed time range is fixed. */
 export function isPaused(state: DashboardState): boolean {
   return state.paused_ms !== null || state.range !== null;
 }
 
 /**
- * As part of an address: `gpu=0,1&charts=power&span=5&from=1763635200000&to=1763635260000`; only
- * what is not usual.
+ * Returns the query of a URL: `gpu=0,1&charts=power&span=5&from=1763635200000&to=1763635260000`.
+ * Default values are omitted.
  */
 export function toAddress(state: DashboardState): string {
   const parts = new URLSearchParams();
@@ -224,7 +237,7 @@ export function toAddress(state: DashboardState): string {
   return parts.toString().replaceAll('%2C', ',').replaceAll('%3A', ':');
 }
 
-/** What an address asks for; what makes no sense in it is left out. */
+/** Returns the state of a URL query. Invalid parts are ignored. */
 export function fromAddress(address: string): DashboardState {
   const parts = new URLSearchParams(address);
   const gpus = list(parts, 'gpu')
@@ -257,8 +270,8 @@ export function fromAddress(address: string): DashboardState {
 }
 
 /**
- * Returns only this GPU if all were chosen, or else the others with or without it. Without any, all
- * are shown again.
+ * Returns only this GPU if all were selected, and otherwise toggles it. If none would be selected,
+ * returns `null` for all.
  */
 export function chosenWith(
   chosen: readonly number[] | null,
@@ -270,15 +283,13 @@ export function chosenWith(
   return next.length === 0 || next.length === all.length ? null : next;
 }
 
-/**
- * What was chosen of what there is; `null` where that is nothing, since nobody looks at no chart.
- */
+/** Returns the known charts, or `null` if there are none, so that a dashboard is never empty. */
 export function asChosen(charts: readonly string[]): DashboardState['charts'] {
   const known = charts.filter((id) => CHART_IDS.includes(id));
   return known.length === 0 ? null : known;
 }
 
-/** `power:300:700`, in the unit in which samples have it. */
+/** Parses axis ranges such as `power:300:700`, in the units of samples. */
 function axesIn(parts: URLSearchParams): DashboardState['axes'] {
   const ranges = (list(parts, 'axes') ?? []).map((part) => {
     const [id = '', low, high] = part.split(':');
@@ -289,7 +300,7 @@ function axesIn(parts: URLSearchParams): DashboardState['axes'] {
   );
 }
 
-/** An address needs no more digits than a screen has pixels. */
+/** Rounds to the precision of a screen. */
 function rounded(value: number): number {
   return Number(value.toPrecision(5));
 }

@@ -1,15 +1,15 @@
-/** What the lines of a chart have at one moment, in the order in which a tooltip lists them. */
+/** The values that a tooltip shows, in its order. */
 
 import type { Valued } from './legend';
 
 export interface TooltipValues<T extends Valued> {
-  /** The highest first. */
+  /** The rows, with the highest value first. */
   rows: readonly T[];
-  /** How many lines have a value that is not among `rows`. */
+  /** The number of lines with a value that are not in `rows`. */
   more: number;
 }
 
-/** The highest `most` values, with that of the line `nearest` among them wherever it stands. */
+/** Returns the highest `most` values. The value of the line `nearest` is always included. */
 export function tooltipValues<T extends Valued>(
   lines: readonly T[],
   nearest: string | null,
@@ -21,7 +21,7 @@ export function tooltipValues<T extends Valued>(
   return { rows, more: known.length - rows.length };
 }
 
-/** The line whose value is nearest to `value`, and no further away than `within`. */
+/** Returns the line whose value is nearest to `value`, or `null` if none is within `within`. */
 export function nearestLine(
   lines: readonly Valued[],
   value: number,

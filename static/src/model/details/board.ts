@@ -1,4 +1,4 @@
-/** The board itself, and how it is set. */
+/** The details of a GPU's board and its settings. */
 
 import { count } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';

@@ -1,4 +1,4 @@
-/** A detail of a GPU: its label, and how its value is read. */
+/** A detail of a GPU: its label and value. */
 
 import { trans } from '../../lib/translation';
 import type { Absence, GpuDetails, Reading, Vendor } from '../../wire';
@@ -8,17 +8,17 @@ import { absenceOf, takenAt, valueOf } from '../reading';
 import type { Level } from '../describe';
 
 export interface Detail {
-  /** The path of the reading, for programs. */
+  /** The path of the reading in the API. */
   id: string;
-  /** A function if it is called differently on some GPUs. */
+  /** The label. It is a function if the label depends on the GPU. */
   label: string | ((gpu: GpuState) => string);
-  /** The only vendor whose GPUs have it. */
+  /** The only vendor whose GPUs have the detail. */
   only?: Vendor;
-  /** The formatted reading; `null` until its frame has arrived. */
+  /** Returns the formatted reading, or `null` before its frame has arrived. */
   read: (gpu: GpuState) => Reading<string> | null;
-  /** What the value is out of, or what belongs to it. */
+  /** Returns text after the value, such as its limit. */
   rest?: (gpu: GpuState) => string;
-  /** How much the value matters; left out where it never does. */
+  /** Returns the severity of the value, for details that can be a problem. */
   level?: (gpu: GpuState) => Level;
 }
 
@@ -29,7 +29,7 @@ export interface DetailGroup {
 
 export const UNKNOWN: Absence = { absent: 'unknown' };
 
-/** A formatted reading, with its time or the reason of its absence. */
+/** Formats a reading. Its time, or the reason why it is missing, is kept. */
 export function formatReading<T>(
   reading: Reading<T>,
   format: (value: T) => string,
@@ -43,7 +43,7 @@ export function formatReading<T>(
   return at_ms === null ? format(value) : { value: format(value), at_ms };
 }
 
-/** A field of the catalogue, which comes with every sample. */
+/** Returns the detail of a catalog field, which every sample includes. */
 export function field(id: string, format: (value: number) => string): Detail {
   const { label, read } = GPU_FIELDS.find((one) => one.id === id) ?? {
     label: () => id,
@@ -52,7 +52,9 @@ export function field(id: string, format: (value: number) => string): Detail {
   return { id, label: label(), read: ({ now }) => now && formatReading(read(now), format) };
 }
 
-/** One of the readings that come every ten seconds, with the time at which they were taken. */
+/**
+ * Returns the detail of a reading that is updated every ten seconds, with the time of the reading.
+ */
 export function slow<T>(
   id: string,
   label: Detail['label'],
@@ -75,15 +77,15 @@ export function slow<T>(
   };
 }
 
-/** What a value is out of, where that is known. */
+/** Returns text such as `of 700 W`, or an empty text if the maximum is unknown. */
 export function outOf(max: Reading<number>, format: (value: number) => string): string {
   const value = valueOf(max);
   return value === null ? '' : trans.__('of %1', format(value));
 }
 
 /**
- * Several readings as one; what is absent is left out, and where all is, the first reason stands
- * for them.
+ * Combines several readings. Missing ones are omitted; if all are missing, returns the first
+ * reason.
  */
 export function together<T>(
   parts: readonly Reading<T>[],

@@ -1,4 +1,4 @@
-/** What the parts of a GPU do, and how fast they run. */
+/** The details of a GPU's engines and clocks. */
 
 import { duration, mhz, percent } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
@@ -22,7 +22,7 @@ function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz'): De
   };
 }
 
-/** Every share of time or capacity that the catalogue has, but the one that stands on the card. */
+/** All utilization shares of the catalog, except the one that the GPU's card already shows. */
 export const ACTIVITY = table((): DetailGroup => {
   const shares = [/^activity\./, /^utilization\.(?!gpu_)/].flatMap((ids) =>
     GPU_FIELDS.filter(({ id }) => ids.test(id)),
@@ -70,8 +70,8 @@ const CAUSES = table(
 );
 
 /**
- * For how long each thing has held the clocks down since the driver was loaded; too little to do is
- * no such thing.
+ * Returns how long each cause has reduced the clocks since the driver was loaded. Idling is not a
+ * cause.
  */
 function heldDown(
   by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>,

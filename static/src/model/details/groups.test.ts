@@ -32,7 +32,7 @@ function rowOf(gpu: GpuState, id: string): DetailRow | undefined {
     .find(({ detail }) => detail.id === id);
 }
 
-/** A row as it is read on the screen. */
+/** Returns the text of a row as shown on the screen. */
 function text(id: string, given: Given = {}): string | null {
   const gpu = view(given);
   const row = rowOf(gpu, id);
@@ -47,7 +47,7 @@ function level(id: string, given: Given): string | undefined {
   return rowOf(gpu, id)?.detail.level?.(gpu);
 }
 
-describe('a detail', () => {
+describe('GPU details', () => {
   it.each([
     ['clocks.sm_mhz', '1,980 MHz of 1,980 MHz'],
     ['power.limit_watts', '700 W of 200–700 W'],
@@ -69,28 +69,28 @@ describe('a detail', () => {
     ['recovery_action', 'none'],
     ['board.vbios_version', '96.00.BA.00.01'],
     ['board.serial', '1650824000123'],
-  ])('%s is shown as "%s"', (id, expected) => expect(text(id)).toBe(expected));
+  ])('detail %s is shown as "%s"', (id, expected) => expect(text(id)).toBe(expected));
 
-  it('that changes slowly has the time at which it was read', () => {
+  it('slow reading shows its time', () => {
     const row = rowOf(view({ details: { at_ms: NOW - 7000 } }), 'bar1');
     expect(takenAt(row?.reading ?? '')).toBe(NOW - 7000);
   });
 
-  it('that the board does not have is named apart, in place of a dash', () => {
+  it('unsupported detail is listed instead of shown', () => {
     const { missing } = detailGroups(view());
     expect(missing).toContain('Fans');
     expect(missing).toContain('Retired pages');
     expect(text('fans')).toBeNull();
   });
 
-  it('that is absent for another reason stays, with the reason', () => {
+  it('missing detail shows its reason', () => {
     const hidden: Reading<never> = { absent: 'no_permission' };
     expect(
       rowOf(view({ details: { pcie_replays_total: hidden } }), 'pcie_replays_total')?.reading,
     ).toEqual(hidden);
   });
 
-  it('of part of which nothing is known shows the rest, and never 0', () => {
+  it('partly missing detail shows the rest, never 0', () => {
     const pcie = { ...gpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
     expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
     const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
@@ -99,13 +99,13 @@ describe('a detail', () => {
     });
   });
 
-  it('is left out until it has been read, and when it is of another board', () => {
+  it('details of another board are not shown', () => {
     expect(rowOf(view({ details: null }), 'bar1')).toBeUndefined();
     expect(rowOf(view({ details: { uuid: 'GPU-before' } }), 'bar1')).toBeUndefined();
     expect(text('clocks.sm_mhz', { details: null })).not.toBeNull();
   });
 
-  it('tells of every fan, and of the fastest where no more is known', () => {
+  it('all fans or the fastest are shown', () => {
     const fans = [
       { speed_percent: 45, rpm: 2100 },
       { speed_percent: 47, rpm: { absent: 'not_supported' } as const },
@@ -114,7 +114,7 @@ describe('a detail', () => {
     expect(text('fans', { now: { fan_percent: 31 } })).toBe('31 %');
   });
 
-  it('names the other GPUs by the way to them', () => {
+  it('paths to other GPUs are grouped', () => {
     const topology: Inventory['topology'] = [
       { a: 0, b: 1, path: 'node', nvlinks: 18 },
       { a: 0, b: 2, path: 'system', nvlinks: 0 },
@@ -133,12 +133,12 @@ it('unified memory has its own rows', () => {
   expect(text('memory.free_bytes')).toBeNull();
 });
 
-describe('the details of another vendor', () => {
+describe('details of another vendor', () => {
   const topology: Inventory['topology'] = [{ a: 0, b: 1, path: 'node', nvlinks: 7 }];
   const machine = { ...inventory(1, 'amd'), topology };
   const absent = { absent: 'not_supported' } as const;
 
-  it('have its words', () => {
+  it('details use vendor terms', () => {
     const labels = ['nvlinks', 'nvlink.tx_bytes_per_second', 'nvlinks.errors_total'].map(
       (id) =>
         rowOf(
@@ -153,7 +153,7 @@ describe('the details of another vendor', () => {
     expect(text('topology', { machine })).toBe('1: 7 XGMI links');
   });
 
-  it('do not name features that only NVIDIA has', () => {
+  it('NVIDIA features are not named', () => {
     const given = { details: { c2c_enabled: absent, fabric: absent, nvlinks: [] } };
     const missing = (known?: Inventory): string[] =>
       detailGroups(view(known === undefined ? given : { ...given, machine: known })).missing;
@@ -164,8 +164,8 @@ describe('the details of another vendor', () => {
   });
 });
 
-describe('what is wrong', () => {
-  it('with memory is marked', () => {
+describe('problems in details', () => {
+  it('memory problem is marked', () => {
     const ecc = { ...details(0).ecc, volatile: { corrected_total: 0, uncorrected_total: 1 } };
     expect(level('ecc.volatile', { details: { ecc } })).toBe('critical');
     expect(level('ecc.volatile', {})).toBe('none');
@@ -177,7 +177,7 @@ describe('what is wrong', () => {
     expect(text('remapped_rows', { details: { remapped_rows: rows } })).toBe('1 · reset needed');
   });
 
-  it('with links is marked, but not that none is in use', () => {
+  it('link problem is marked, unused links are not', () => {
     const some = [nvLink(0), nvLink(1, { active: false })];
     expect(text('nvlinks', { details: { nvlinks: some } })).toBe('1 of 2 up (4.0, 25.0 GB/s)');
     expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warning');
@@ -185,7 +185,7 @@ describe('what is wrong', () => {
     expect(detailGroups(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
   });
 
-  it('in the eyes of the driver says what to do', () => {
+  it('recovery action of driver is explained', () => {
     expect(text('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
       'reset the GPU',
     );
@@ -194,7 +194,7 @@ describe('what is wrong', () => {
     );
   });
 
-  it('after a reset is said of a setting that waits for one', () => {
+  it('pending setting mentions the reset', () => {
     const modes = { ...details(0).modes, ecc: { current: true, pending: false } };
     expect(text('modes.ecc', { details: { modes } })).toBe('on (off after a reset)');
   });

@@ -1,4 +1,4 @@
-/** All further readings of a GPU, in groups, without what its board does not have. */
+/** All further readings of a GPU in groups, without those that its board does not support. */
 
 import type { Reading } from '../../wire';
 import type { GpuState } from '../gpu';
@@ -12,7 +12,7 @@ import { POWER } from './power';
 
 const GROUPS = [ACTIVITY, CLOCKS, POWER, MEMORY, LINKS, SETTINGS, BOARD] as const;
 
-/** What is looked at most, where all would be too much. */
+/** The most useful readings, for places that cannot show all. */
 const KEYS: readonly string[] = [
   'activity.sm_percent',
   'activity.tensor_percent',
@@ -41,13 +41,13 @@ export interface RowGroup {
 
 export interface DetailGroups {
   groups: RowGroup[];
-  /** Of all rows, those that are looked at most. */
+  /** The rows of the most useful readings. */
   keys: DetailRow[];
-  /** What this board or driver does not have, by its labels. */
+  /** The labels of readings that the board or driver does not support. */
   missing: string[];
 }
 
-/** What there is to say of a GPU beyond its four numbers. */
+/** Returns the further readings of a GPU, beyond the four on its card. */
 export function detailGroups(gpu: GpuState): DetailGroups {
   const missing: string[] = [];
   const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({

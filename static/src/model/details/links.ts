@@ -1,4 +1,4 @@
-/** What ties a GPU to the machine and to other GPUs. */
+/** The details of a GPU's links to the machine and to other GPUs. */
 
 import { bytesPerSecond, count } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';
@@ -107,7 +107,7 @@ function describeTraffic(link: 'pcie' | 'nvlink', nameOf: (gpu: GpuState) => str
   };
 }
 
-/** A board without links has none to speak of. */
+/** Returns the links, or `not_supported` for a board without NVLinks. */
 function present(nvlinks: Reading<NvLink[]>): Reading<NvLink[]> {
   return valueOf(nvlinks)?.length === 0 ? { absent: 'not_supported' } : nvlinks;
 }
@@ -129,7 +129,7 @@ function describeLink(links: readonly NvLink[]): string {
   return trans._n('%1 of %2 up', '%1 of %2 up', upOf(links), links.length);
 }
 
-/** The version and speed of the links, by the first that is up. */
+/** Returns the version and speed of the first link that is up. */
 function linkSpeed(links: readonly NvLink[]): string {
   const first = links.find(({ active }) => valueOf(active) === true);
   if (first === undefined) {
@@ -144,7 +144,10 @@ function linkSpeed(links: readonly NvLink[]): string {
   return known && `(${known})`;
 }
 
-/** The errors of all links together; where none is counted, the reason why the first is not. */
+/**
+ * Returns the total errors of all links. If no errors are counted, returns the reason for the first
+ * link.
+ */
 function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
   const links = valueOf(nvlinks);
   if (links === null) {
@@ -159,7 +162,7 @@ function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
     : (absenceOf(first.errors_total) ?? UNKNOWN);
 }
 
-/** The other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
+/** Groups the other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
 function describePaths(gpu: GpuState): string {
   const { countLinks } = wordsOf(gpu);
   const byPath = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-/** The state of a GPU's memory: its errors, and what was replaced because of them. */
+/** The details of a GPU's memory health: errors, and replaced rows and pages. */
 
 import { count, memoryNumber, memorySize, memoryTotal } from '../../lib/format';
 import { joined } from '../../lib/text';
@@ -130,7 +130,10 @@ function describePages({ single_bit, double_bit, pending }: RetiredPages): strin
   ]);
 }
 
-/** Banks that will soon have no spare row are what matters; the others are counted as one. */
+/**
+ * Describes the spare rows. Banks with few or no spare rows are counted separately; all others are
+ * counted together.
+ */
 function describeSpare({ max, high, partial, low, none }: SpareRows): string {
   const enough = max + high + partial;
   return low + none === 0

@@ -1,4 +1,4 @@
-/** Power, energy and heat. */
+/** The details of power, energy and heat. */
 
 import {
   celsius,
@@ -38,7 +38,7 @@ export const POWER = table((): DetailGroup => ({
   ],
 }));
 
-/** Each fan, where the driver lists them. */
+/** Returns a detail with the speed of each fan if the driver lists them, or with a single speed. */
 function fans(label: string): Detail {
   const each = slow('fans', label, (details) => details.fans, describeFan);
   const one = field('fan_percent', percent);

@@ -1,20 +1,20 @@
 /**
- * A fleet as it is shown: columns of numbers that thousands of rows are quickly sorted and filtered
- * by.
+ * The displayed fleet as columns of numbers, which make sorting and filtering thousands of rows
+ * fast.
  */
 
 import { plainText } from '../../lib/text';
 import type { Fleet, FleetCondition, FleetOwner, FleetSums, GpuState } from '../../wire';
 
-/** The names of machines and GPUs are no longer than this. */
+/** The maximum length of displayed names of nodes and GPUs. */
 const NAME_LENGTH = 120;
-/** The rank of a GPU about which nothing is known. */
+/** The rank of a GPU in an unknown state. */
 const UNKNOWN_RANK = 1;
 
 /** The severity of critical conditions. */
 export const CRITICAL = 3;
 
-/** The readings that are shown by the ids of their fields. */
+/** The displayed readings by their field IDs. */
 export const FIELDS = {
   utilization: 'utilization.gpu_percent',
   memoryUsed: 'memory.used_bytes',
@@ -24,57 +24,60 @@ export const FIELDS = {
   temperature: 'temperature.gpu_celsius',
 } as const;
 
-/** Readings of GPUs or of several GPUs together; NaN if unknown. */
+/** Readings of single GPUs or of groups of GPUs; NaN if unknown. */
 export type Readings = Record<keyof typeof FIELDS, Float64Array>;
 
-/** Values that GPUs, nodes and whole fleets have in common. */
+/** The measures that GPUs, nodes and whole fleets have in common. */
 export interface Measures {
   count: number;
   readings: Readings;
-  /** How urgent each is: the lower, the worse. */
+  /** The urgency of each row. A lower rank is more urgent. */
   rank: ArrayLike<number>;
-  /** For how long each has been idle while it is held; NaN where it is not. */
+  /**
+   * The time for which each row has been idle while in use by an owner, in seconds; NaN if it is
+   * not.
+   */
   idle_s: Float64Array;
 }
 
-/** The sums of several GPUs: of each node, or of all that are shown. */
+/** The sums over several GPUs: of each node, or of all displayed GPUs. */
 export interface Sums extends Measures {
   gpus: readonly number[];
   states: Partial<Record<GpuState, ArrayLike<number>>>;
-  /** How many GPUs report each reading, by the ids of their fields. */
+  /** The number of GPUs that report each reading, by field ID. */
   reporting: Partial<Record<string, ArrayLike<number>>>;
 }
 
 export interface Columns extends Measures {
   fleet: Fleet;
-  /** Whether a row is a GPU, and not a node. */
+  /** Whether each row is a GPU instead of a node. */
   byGpu: boolean;
-  /** How many rows there are. GPUs that the fleet does not list have rows behind the others. */
+  /** The number of rows. GPUs that the fleet does not list have the last rows. */
   count: number;
   node: Uint32Array;
   index: Uint32Array;
   state: readonly GpuState[];
-  /** Of the worst condition: 0 without one, 3 if critical. */
+  /** The severity of the worst condition, from 0 for none to 3 for critical. */
   severity: Uint8Array;
-  /** NaN where it is not told. */
+  /** The number of processes; NaN if it is unknown. */
   processes: Float64Array;
   nodes: Sums;
   totals: Sums;
-  /** The names of nodes and GPUs, fit to be shown. */
+  /** The displayable names of nodes and GPUs. */
   nodeNames: readonly string[];
   models: readonly string[];
-  /** The places of the owners that hold a row. */
+  /** Returns the indexes of the owners of a row. */
   ownersOf: (row: number) => readonly number[];
   conditionsOf: (row: number) => readonly FleetCondition[];
   owner: (place: number) => FleetOwner | undefined;
-  /** How many GPUs a row stands for: none, where a node has never told how many it has. */
+  /** Returns the number of GPUs in a row. It is 0 for a node that has never reported its GPUs. */
   gpusOf: (row: number) => number;
-  /** The rows of a node, by index. */
+  /** Returns the rows of a node by its index. */
   rowsOf: (node: number) => Uint32Array;
 }
 
 const NONE: readonly never[] = [];
-/** The sums of no GPUs. */
+/** The sums over no GPUs. */
 export const NO_SUMS: FleetSums = {
   gpus: [],
   states: {},
@@ -84,7 +87,7 @@ export const NO_SUMS: FleetSums = {
   idle_holding_s: [],
 };
 
-/** The fleet until it is read. */
+/** The fleet before it has been loaded. */
 export const NO_FLEET: Fleet = {
   at_ms: 0,
   source: { kind: 'hosts', name: '' },
@@ -185,26 +188,26 @@ function readingsOf(
   return Object.fromEntries(columns) as Readings;
 }
 
-/** A column of numbers; NaN for what is unknown, and behind its end. */
+/** Converts values to a column of `count` numbers. Missing values are NaN. */
 function toColumn(values: readonly (number | null)[] = [], count: number): Float64Array {
   const column = new Float64Array(count).fill(NaN);
   values.forEach((value, row) => (column[row] = value ?? NaN));
   return column;
 }
 
-/** What a row is called: `node-0412 / 3`, or the node alone. */
+/** Returns the name of a row: `node-0412 / 3`, or only the node. */
 export function rowName(columns: Columns, row: number): string {
   const name = columns.nodeNames[columns.node[row] ?? 0] ?? '';
   return columns.byGpu && columns.gpusOf(row) > 0 ? `${name} / ${columns.index[row] ?? 0}` : name;
 }
 
-/** Whether a row's GPU does not respond, or has a critical condition. */
+/** Returns whether a row's GPU does not respond or has a critical condition. */
 export function isCritical({ fleet, state, severity, node }: Columns, row: number): boolean {
   const isGone = state[row] === 'unknown' && fleet.nodes.health[node[row] ?? 0] !== 'up';
   return state[row] === 'lost' || isGone || (severity[row] ?? 0) >= CRITICAL;
 }
 
-/** The name of a row's GPU; `null` where it is not told. */
+/** Returns the model name of a row's GPU, or `null` if it is unknown. */
 export function modelOf({ fleet, models }: Columns, row: number): string | null {
   const place = fleet.gpus.model[row] ?? null;
   return place === null ? null : (models[place] ?? null);
@@ -227,7 +230,7 @@ function lists<T, V>(
   return map;
 }
 
-/** The rows in the order of nodes and indices, and where those of each node begin. */
+/** Returns a function that returns the rows of a node, ordered by GPU index. */
 function rowsByNode(
   node: Uint32Array,
   index: Uint32Array,

@@ -1,4 +1,6 @@
-/** Words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`. */
+/**
+ * Filter words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`.
+ */
 
 import { own } from '../../lib/own';
 import { trans } from '../../lib/translation';
@@ -7,7 +9,7 @@ import type { Measures, Readings } from './columns';
 
 export type Comparison =
   | { test: (measures: Measures, row: number) => boolean }
-  /** What is wrong with it, with its cure. */
+  /** The problem with the word, and how to fix it. */
   | { mistake: string };
 
 const WORD = /^([a-z]+)(>=|<=|>|<|=)(.*)$/;
@@ -30,9 +32,9 @@ const BYTES = {
 interface Quantity {
   read: (measures: Measures, row: number) => number;
   units: Readonly<Record<string, number>>;
-  /** The units as a mistake names them. */
+  /** The units that an error message lists. */
   known: readonly string[];
-  /** What `%` is of; without it, there is none. */
+  /** The reading that `%` refers to. Without it, `%` is not a valid unit. */
   limit?: keyof Readings;
 }
 
@@ -81,7 +83,7 @@ const OPERATORS: Readonly<Record<string, (value: number, than: number) => boolea
   '=': (value, than) => value === than,
 };
 
-/** `null` where a word compares nothing. */
+/** Returns the comparison of a filter word, or `null` if the word is not a comparison. */
 export function comparison(word: string): Comparison | null {
   const [, name = '', sign = '', right = ''] = WORD.exec(word) ?? [];
   const compare = OPERATORS[sign];

@@ -1,4 +1,4 @@
-/** States of a fleet as text. */
+/** Texts about the states of a fleet. */
 
 import { duration } from '../../lib/format';
 import { own } from '../../lib/own';
@@ -11,17 +11,20 @@ import { describeXid, errorTitle } from '../describe-condition';
 import { xidOf } from '../xid';
 import { rowName, type Columns } from './columns';
 
-/** Owners are called as they are where they run. */
+/** The maximum length of displayed owner names. */
 const NAME_LENGTH = 80;
 
 const LEVELS: readonly Level[] = ['none', 'notice', 'warning', 'critical'];
 
-/** What a place of a severity is called in the style sheet. */
+/** Returns the level of a severity, which is also its name in the style sheet. */
 export function levelOf(severity: number): Level {
   return LEVELS[Math.min(severity, 3)] ?? 'none';
 }
 
-/** What a condition is called; one that only a newer server knows, by its name. */
+/**
+ * Returns the name of a condition. A condition that only a newer server knows is shown by its
+ * identifier.
+ */
 export function conditionText(kind: string): string {
   const code = xidCode(kind);
   if (code !== null) {
@@ -31,14 +34,17 @@ export function conditionText(kind: string): string {
   return label ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH);
 }
 
-/** Returns the meaning of an Xid and its fix for a hover text; empty for other conditions. */
+/**
+ * Returns the meaning of an Xid and its fix for a hover text, or an empty text for other
+ * conditions.
+ */
 export function conditionTitle(kind: string): string {
   const xid = xidOf(xidCode(kind) ?? -1);
-  // Hover texts have no fonts for commands.
+  // Hover texts cannot format commands.
   return joined([xid?.meaning(), xid?.advice()], ' ').replaceAll('`', '');
 }
 
-/** Returns the meaning of an Xid without its full stop; empty for other conditions. */
+/** Returns the meaning of an Xid without a full stop, or an empty text for other conditions. */
 export function conditionMeaning(kind: string): string {
   return (
     xidOf(xidCode(kind) ?? -1)
@@ -47,13 +53,13 @@ export function conditionMeaning(kind: string): string {
   );
 }
 
-/** `null` where a condition is no Xid that has a number. */
+/** Returns the code of an Xid condition, or `null` for other conditions. */
 function xidCode(kind: string): number | null {
   const [, code] = /^xid_(\d{1,6})$/.exec(kind) ?? [];
   return code === undefined ? null : Number(code);
 }
 
-/** `Xid 79: The GPU has fallen off the bus.`, and what to do. */
+/** Returns a text such as `Xid 79: The GPU has fallen off the bus.`, and the advice. */
 export function xidTexts(code: number): { text: string; advice: string } {
   const xid = xidOf(code);
   return xid === null
@@ -69,7 +75,7 @@ const STATES = table((): Record<GpuState, string> => ({
   unknown: trans.__('Unknown'),
 }));
 
-/** What a row is at, with for how long it is idle, or why nothing is known of it. */
+/** Returns the state of a row, with the idle time or the reason why the state is unknown. */
 export function stateText(
   columns: Columns,
   row: number,
@@ -100,7 +106,7 @@ export function stateText(
   }
 }
 
-/** A row in one sentence, for whoever hears it: `node-0412 / 3: In use, 96 %`. */
+/** Returns a row as a sentence for screen readers: `node-0412 / 3: In use, 96 %`. */
 export function spokenRow(columns: Columns, row: number, readings: readonly string[]): string {
   const conditions = columns.conditionsOf(row).map(({ kind }) => conditionText(kind));
   const parts = [stateText(columns, row).text, ...readings, ...conditions];
@@ -122,7 +128,9 @@ export function kindText(kind: OwnerKind): string {
   return own<string>(KINDS(), kind) ?? plainText(kind, NAME_LENGTH);
 }
 
-/** What of a user's it is, without the user: `Slurm job 88123`; empty for other processes. */
+/**
+ * Returns the job of an owner without its user: `Slurm job 88123`. It is empty for other processes.
+ */
 export function jobText({ kind, id }: FleetOwner): string {
   return kind === 'user' ? '' : joined([kindText(kind), plainText(id, NAME_LENGTH)], ' ');
 }
@@ -131,7 +139,7 @@ export function userText({ user }: FleetOwner): string | null {
   return user === null ? null : plainText(user, NAME_LENGTH);
 }
 
-/** `ana · Slurm job 88123`. */
+/** Returns text such as `ana · Slurm job 88123`. */
 export function ownerText(owner: FleetOwner): string {
   return joined([userText(owner), jobText(owner)]) || kindText(owner.kind);
 }

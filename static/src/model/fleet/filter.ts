@@ -1,6 +1,6 @@
 /**
- * The filter for GPUs: it keeps the GPUs that match every typed word. This filter and the
- * terminal's are tested with the same cases, `fleet/filter-cases.json`.
+ * The filter for GPUs, which keeps the GPUs that match every word. This filter and the terminal's
+ * are tested with the same cases in `fleet/filter-cases.json`.
  */
 
 import { own } from '../../lib/own';
@@ -11,35 +11,38 @@ import { comparison } from './comparison';
 import { conditionText } from './describe';
 
 export interface Filter {
-  /** Returns 1 for each row that is shown and 0 for others; `null` if all rows are shown. */
+  /** Returns 1 for each visible row and 0 for the others, or `null` if all rows are visible. */
   match: (columns: Columns) => Uint8Array | null;
-  /** `true` if no word is left: nothing was typed, or only unfinished or mistyped words. */
+  /**
+   * Whether the filter has no valid words, because nothing was typed or all words are unfinished or
+   * mistyped.
+   */
   isEmpty: boolean;
   /**
-   * Returns a test for a GPU and one of its owners, given by its index. Words about owners must
-   * match this owner; other owners of the same GPU do not count.
+   * Returns a test for a GPU and the index of one of its owners. Words about owners must match this
+   * owner, not another owner of the same GPU.
    */
   matchHolds: (columns: Columns) => (row: number, owner: number) => boolean;
-  /** Returns `true` if every word is about names and matches a name of the owner. */
+  /** Returns whether every word is about names and matches a name of the owner. */
   names: (owner: FleetOwner) => boolean;
-  /** What is wrong with words that are left out, each in a sentence. */
+  /** Error messages about ignored words. */
   mistakes: readonly string[];
 }
 
 /** Returns a test for a row that does not depend on its owners. */
 type Device = (columns: Columns) => (row: number) => boolean;
 
-/** A word matches a GPU, or its owners, or both. */
+/** A word, which matches a GPU, its owners, or both. */
 interface Word {
   device: Device | null;
   owner: ((owner: FleetOwner) => boolean) | null;
   isExcluded: boolean;
 }
 
-/** A GPU is hot from this temperature on. */
+/** The comparison behind the word `hot`. */
 const HOT = 'temperature>=80c';
 
-/** Words for states or for a comparison, in English and in the user's language. */
+/** The words for states and comparisons, in English and in the user's language. */
 const STATES = table((): Record<string, Device | string> => {
   const inState =
     (...states: GpuState[]): Device =>
@@ -66,8 +69,8 @@ type OwnerNames = (owner: FleetOwner) => readonly (string | null)[];
 const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
 
 /**
- * Fields, written before a colon. Names of owners must be equal, since one name can contain
- * another.
+ * The fields, which are written before a colon. Owner names must be equal to the text, because one
+ * name can contain another.
  */
 const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>>> = {
   node: (text) => ({ device: matchNodeNames(equalOrContaining(text)), owner: null }),
@@ -79,7 +82,7 @@ const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>
   condition: (text) => ({ device: matchConditions(containing(text)), owner: null }),
 };
 
-/** What may be typed, besides names. */
+/** Returns the words for the filter's suggestions, except names. */
 export function filterWords(): string[] {
   return [
     ...Object.keys(STATES()),
@@ -122,7 +125,7 @@ export function parseFilter(typed: string): Filter {
   };
 }
 
-/** Tests for a row with all of its owners, and for a row with one owner. */
+/** Returns a test for a row with all of its owners, and a test for a row with one owner. */
 function testsOfWord(
   { device, owner, isExcluded }: Word,
   columns: Columns,
@@ -137,13 +140,13 @@ function testsOfWord(
   };
 }
 
-/** Returns a word of the filter for a name in a field. */
+/** Returns a filter word for a name in a field. */
 export function fieldWord(field: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
   const text = unquoted(name);
   return `${field}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
 }
 
-/** The filter with this word added, or without it where it is there. */
+/** Adds a word to the filter, or removes it if it is already there. */
 export function toggledWord(typed: string, word: string): string {
   const words = wordsOf(typed);
   return (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(' ');
@@ -153,7 +156,7 @@ export function hasWord(typed: string, word: string): boolean {
   return wordsOf(typed).includes(word);
 }
 
-/** Splits what is typed at spaces and commas, except inside quotes. */
+/** Splits the filter at spaces and commas, except inside quotes. */
 function wordsOf(typed: string): string[] {
   return typed.match(/(?:"[^"]*"?|[^\s,"])+/g) ?? [];
 }
@@ -181,10 +184,10 @@ function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | n
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
   const field = own(FIELDS, name);
   if (field !== undefined) {
-    // Whoever is still typing is shown everything.
+    // An unfinished word, which is still being typed, matches everything.
     return text === '' ? null : field(text);
   }
-  // The name of a node can end with a port.
+  // A colon before a digit may be the port in the name of a node.
   if (name !== '' && !/^\d/.test(text)) {
     const fields = Object.keys(FIELDS).map((known) => `${known}:`);
     mistakes.push(trans.__('%1: nothing is called %2. Use %3.', typed, name, fields.join(', ')));
@@ -210,7 +213,7 @@ function isNamed(names: OwnerNames, choice: Choice): (owner: FleetOwner) => bool
   return (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
 }
 
-/** Which of some names match; each is looked at once, however many rows have it. */
+/** Returns which names match. Each name is tested only once, even if many rows have it. */
 type Choice = (names: readonly string[]) => boolean[];
 
 function containing(text: string): Choice {
@@ -221,7 +224,7 @@ function equalTo(text: string): Choice {
   return (names) => names.map((name) => comparable(name) === text);
 }
 
-/** Finds equal names; if there are none, names that contain the text. */
+/** Finds equal names, or names that contain the text if none are equal. */
 function equalOrContaining(text: string): Choice {
   return (names) => {
     const exact = equalTo(text)(names);
@@ -229,7 +232,7 @@ function equalOrContaining(text: string): Choice {
   };
 }
 
-/** Quotes only keep the parts of a word together. */
+/** Normalizes a name. Quotes only keep the parts of a word together. */
 function comparable(name: string): string {
   return unquoted(name).toLowerCase();
 }

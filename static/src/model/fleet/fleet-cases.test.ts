@@ -9,13 +9,16 @@ import { isPartial, totalsOf } from './totals';
 
 interface Cases {
   fleet: Fleet;
-  /** Mean utilization in percent; `null` if no GPU reports it. */
+  /** The mean utilization in percent; `null` if no GPU reports it. */
   means: { nodes: Record<string, number | null>; fleet: number };
-  /** `rows` is `null` if all rows are shown. */
+  /** The typed filters and their visible rows; `rows` is `null` if all rows are visible. */
   filters: { typed: string; rows: number[] | null }[];
-  /** `error` is the whole sentence. */
+  /** The typed filters and their complete error messages. */
   mistakes: { typed: string; error: string }[];
-  /** Readings of the GPUs that a filter shows; `partial` are those that not all of them report. */
+  /**
+   * The readings of the GPUs that match a filter. `partial` lists readings that not all of these
+   * GPUs report.
+   */
   selections: {
     typed: string;
     gpus: number;
@@ -31,7 +34,7 @@ const { fleet, means, filters, mistakes, selections } = JSON.parse(
 const columns = columnsOf(fleet);
 const known = (value = NaN): number | null => (Number.isNaN(value) ? null : value);
 
-it('filters match same rows as terminal', () => {
+it('filters match the same rows as the terminal', () => {
   for (const { typed, rows } of filters) {
     const { match, mistakes } = parseFilter(typed);
     const shown = match(columns);
@@ -40,13 +43,13 @@ it('filters match same rows as terminal', () => {
   }
 });
 
-it('invalid filters say what is wrong', () => {
+it('invalid filters show an error message', () => {
   for (const { typed, error } of mistakes) {
     expect(parseFilter(typed).mistakes, typed).toEqual([error]);
   }
 });
 
-it('mean utilization ignores GPUs without reading', () => {
+it('mean utilization ignores GPUs without readings', () => {
   const { utilization } = columns.nodes.readings;
   expect(
     Object.fromEntries(fleet.nodes.name.map((name, node) => [name, known(utilization[node])])),
@@ -66,7 +69,7 @@ it('selected GPUs have same sums as in terminal', () => {
   }
 });
 
-it('sums of all GPUs are those sent', () => {
+it('sums of all GPUs come from the server', () => {
   const all = totalsOf(columns, new Uint8Array(columns.count).fill(1));
   const { readings, gpus, states, reporting } = totalsOf(columns, null);
   expect(all).toMatchObject({ readings, gpus, reporting });

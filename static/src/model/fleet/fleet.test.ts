@@ -29,8 +29,8 @@ function rowsOf(filter: string): number[] {
   );
 }
 
-describe('the columns', () => {
-  it('have a row for each GPU, and for those of nodes that list none', () => {
+describe('fleet columns', () => {
+  it('unlisted GPUs of nodes have rows', () => {
     expect(columns.count).toBe(8000);
     const without = columnsOf(
       withSums({
@@ -54,7 +54,7 @@ describe('the columns', () => {
     expect(without.readings.utilization[8000]).toBeNaN();
   });
 
-  it('count no GPU of a node that has never told how many it has', () => {
+  it('node that never reported has no GPUs', () => {
     const never = columnsOf(
       withSums({
         ...fleet,
@@ -76,7 +76,7 @@ describe('the columns', () => {
     expect(never.nodes.gpus[1000]).toBe(0);
   });
 
-  it('clean and cut names, which come from strangers', () => {
+  it('names are cleaned and truncated', () => {
     const hostile = columnsOf(
       fleetOf({ nodes: 1, gpus: 1, at_ms: NOW, nameOf: () => `a\u202eb${'x'.repeat(500)}` }),
     );
@@ -85,8 +85,8 @@ describe('the columns', () => {
   });
 });
 
-describe('the order', () => {
-  it('has the worst first: lost, critical, warning, held idle, notice, then load', () => {
+describe('fleet order', () => {
+  it('worst GPUs are first', () => {
     const order = rowOrder(columns, WORST_FIRST);
     const ranks = [...order].map((row) => columns.rank[row] ?? NaN);
     expect(ranks).toEqual([...ranks].sort((a, b) => a - b));
@@ -98,7 +98,7 @@ describe('the order', () => {
     expect(rest).toEqual([...rest].sort((a, b) => b - a));
   });
 
-  it('of numbers begins with the highest, and ends with what is not known either way', () => {
+  it('numbers are descending, unknown ones last', () => {
     for (const reversed of [false, true]) {
       const order = rowOrder(columns, { key: 'temperature', reversed });
       const values = [...order].map((row) => columns.readings.temperature[row] ?? NaN);
@@ -109,7 +109,7 @@ describe('the order', () => {
     }
   });
 
-  it('of names is that of the server', () => {
+  it('names have the order of the server', () => {
     const few = columnsOf(fleetOf({ nodes: 12, gpus: 2, at_ms: NOW }));
     for (const reversed of [false, true]) {
       const nodes = few.nodeNames.map((_, node) => node);
@@ -123,14 +123,14 @@ describe('the order', () => {
     }
   });
 
-  it('of nodes follows their worst GPU', () => {
+  it('nodes are ordered by their worst GPU', () => {
     const [first = 0] = nodeOrder(columns, WORST_FIRST);
     expect([...columns.rowsOf(first)].some((row) => columns.state[row] === 'lost')).toBe(true);
   });
 });
 
-describe('the filter', () => {
-  it('finds nodes, GPUs, users, jobs and namespaces by name', () => {
+describe('fleet filter', () => {
+  it('filter matches names of nodes, GPUs and owners', () => {
     expect(rowsOf('node-0412').map((row) => rowName(columns, row))).toEqual(
       Array.from({ length: 8 }, (_, index) => `node-0412 / ${index}`),
     );
@@ -149,7 +149,7 @@ describe('the filter', () => {
     expect(rowsOf('nobody-is-called-so')).toEqual([]);
   });
 
-  it('knows states, conditions, and what is not wanted', () => {
+  it('filter has states, conditions and exclusions', () => {
     const is = (...states: GpuState[]): number[] =>
       rowsOf('').filter((row) => states.includes(columns.state[row] ?? 'unknown'));
     expect(rowsOf('busy')).toEqual(is('busy'));
@@ -166,7 +166,7 @@ describe('the filter', () => {
     ).toBe(true);
   });
 
-  it('compares readings, in the units that people write', () => {
+  it('filter compares readings with units', () => {
     const memory = (row: number): number => (columns.readings.memoryUsed[row] ?? NaN) / GIB;
     const above = rowsOf('').filter((row) => memory(row) > 80);
     expect(above.length).toBeGreaterThan(100);
@@ -186,7 +186,7 @@ describe('the filter', () => {
     expect(rowsOf('temperature>140f')).toEqual(rowsOf('temperature>60c'));
   });
 
-  it('takes names that every object has for names', () => {
+  it('inherited property names are ordinary words', () => {
     const [one] = fleet.conditions;
     const strange = columnsOf({
       ...fleet,
@@ -205,7 +205,7 @@ describe('the filter', () => {
     }
   });
 
-  it('tells a mistake and leaves the word out, so that nothing is lost', () => {
+  it('invalid word is reported and ignored', () => {
     for (const typed of ['memory>80xb', 'speed>3', 'power>', 'users:ana']) {
       const { mistakes, match } = parseFilter(`${typed} h200`);
       expect(mistakes).toHaveLength(1);
@@ -215,8 +215,8 @@ describe('the filter', () => {
   });
 });
 
-describe('sums', () => {
-  it('count each GPU once', () => {
+describe('fleet sums', () => {
+  it('each GPU is counted once', () => {
     const totals = totalsOf(columns, null);
     expect(totals.gpus).toEqual([8000]);
     const states = Object.values(totals.states).map((many) => many[0] ?? 0);
@@ -228,12 +228,12 @@ describe('sums', () => {
     expect(totalsOf(byNode, new Uint8Array(100).fill(1)).gpus).toEqual([800]);
   });
 
-  it('of critical GPUs match the filter', () => {
+  it('sums of critical GPUs match the filter', () => {
     expect(criticalGpus(columns)).toBe(rowsOf('critical').length);
     expect(rowsOf('critical').length).toBeGreaterThan(rowsOf('lost').length);
   });
 
-  it('have their unit and their limit', () => {
+  it('sums have units and limits', () => {
     const totals = totalsOf(columns, null);
     const text = (metric: 'memory' | 'temperature', isShort: boolean): string =>
       totalText(totals, metric, { isShort }).replaceAll('\u00a0', ' ');
@@ -243,7 +243,7 @@ describe('sums', () => {
     expect(text('temperature', true)).toMatch(/^\d+ °C$/);
   });
 
-  it('of what is wrong begin with the worst', () => {
+  it('worst condition is first', () => {
     const concerns = concernsOf(columns);
     expect(concerns[0]?.severity).toBe(3);
     expect(concerns.map(({ severity }) => severity)).toEqual(
@@ -253,7 +253,7 @@ describe('sums', () => {
   });
 });
 
-it('free GPUs list the tightest node first', () => {
+it('tightest node with free GPUs is first', () => {
   const found = freeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB, model: null }, null);
   expect(found.length).toBeGreaterThan(5);
   for (const { rows, node } of found) {
@@ -272,14 +272,14 @@ it('free GPUs list the tightest node first', () => {
   expect(freeNodes(columns, { gpus: 9, memory_bytes: 0, model: null }, null)).toEqual([]);
 });
 
-describe('the nearest node', () => {
+describe('nearest node', () => {
   const job = (id: string, user: string | null = 'ana'): FleetOwner => ({
     user,
     kind: 'slurm_job',
     id,
     namespace: null,
   });
-  /** One node with four free GPUs, and four that these owners hold, by their places. */
+  /** Returns one node with four free GPUs, and four GPUs used by these owners, given by index. */
   const nodeWith = (owners: FleetOwner[], holders: number[], held: GpuState = 'idle'): Columns => {
     const one = fleetOf({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
     const state = one.gpus.state.map((_, row): GpuState => (row < 4 ? 'free' : held));
@@ -291,13 +291,13 @@ describe('the nearest node', () => {
     return nearest && nearestText(all, nearest);
   };
 
-  it('names the idle job that holds the others', () => {
+  it('nearest node names the idle job', () => {
     expect(answer(nodeWith([job('4711')], [0, 0, 0, 0]), 8)).toBe(
       '4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends',
     );
   });
 
-  it('names as few jobs as are needed', () => {
+  it('as few idle jobs as needed are named', () => {
     const jobs = nodeWith([job('1'), job('2', null)], [0, 1, 1, 1]);
     expect(answer(jobs, 6)).toBe('4 of 8 free on node0004; 7 if the idle Slurm job 2 ends');
     expect(answer(jobs, 8)).toBe(
@@ -305,7 +305,7 @@ describe('the nearest node', () => {
     );
   });
 
-  it('ignores jobs that are busy elsewhere', () => {
+  it('jobs that are busy elsewhere are ignored', () => {
     const busy = nodeWith([job('1')], [0, 0, 0, 0]);
     const state = busy.fleet.gpus.state.map((one, row) => (row === 7 ? 'busy' : one));
     const all = columnsOf({ ...busy.fleet, gpus: { ...busy.fleet.gpus, state } });
@@ -313,7 +313,7 @@ describe('the nearest node', () => {
     expect(answer(nodeWith([job('1')], [], 'idle'), 8)).toBe('4 of 8 free on node0004');
   });
 
-  it('is none without GPUs of the model', () => {
+  it('missing model has no nearest node', () => {
     expect(answer(nodeWith([job('1')], [0]), 8, 'NVIDIA B200')).toBeNull();
     const found = freeNodes(
       columns,
@@ -350,7 +350,7 @@ const group = (name: string | null, gpu_s: number): FleetUsage['unlisted'] => ({
   energy_joules: gpu_s * 100,
 });
 
-it('cut job list keeps user and namespace sums', () => {
+it('truncated job list keeps user and namespace sums', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
   const job = {
     owner: { user: 'ana', kind: 'pod' as const, id: '1', namespace: 'ml' },
@@ -388,7 +388,7 @@ it('cut job list keeps user and namespace sums', () => {
   ]);
 });
 
-it('GPU time that nothing accounts for is unrecorded', () => {
+it('GPU time without records is unrecorded', () => {
   const users = [group('ana', 7200), group(null, 800)];
   const usage = usageWith({ users, unheld_gpu_s: 1000, to_ms: 3_600_000 });
   expect(unrecordedTime(usage, 4)).toBe(4 * 3600 - 9000);
@@ -406,7 +406,7 @@ it('amounts of partial usage are lower bounds', () => {
   expect(
     ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound,
   ).toBe(false);
-  // Of a cut list it is not known which of the others match.
+  // The omitted owners of a truncated list may match, so the sum is a lower bound.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(
     sumRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(
@@ -415,7 +415,7 @@ it('amounts of partial usage are lower bounds', () => {
   ).toEqual([true]);
 });
 
-it('owners that share a GPU with a matching owner are not listed', () => {
+it('other owners of matching GPU are not listed', () => {
   const owner = (user: string, id: string): FleetOwner => ({
     user,
     kind: 'slurm_job',
@@ -442,12 +442,12 @@ it('owners that share a GPU with a matching owner are not listed', () => {
     expect(found('users', filter), filter).toEqual([['ana'], 100]);
     expect(found('jobs', filter), filter).toEqual([['Slurm job 1'], 100]);
   }
-  // A user has what the user's jobs have.
+  // The total of a user is the sum of the user's jobs.
   expect(found('users', 'job:2')).toEqual([['bob'], 200]);
   expect(found('users', 'busy')).toEqual([['bob', 'ana'], 300]);
 });
 
-it('unknown users are in the total of a filter without valid words', () => {
+it('total includes unknown users without valid words', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
   const usage = usageWith({ users: [group('ana', 100), group(null, 50)] });
   const rows = ownerRows(usage, nobody, 'users', '');
@@ -471,7 +471,7 @@ it('unknown users are in the total of a filter without valid words', () => {
   expect(names('namespaces')).toEqual(['Unknown namespace', 'Total']);
 });
 
-it('a user is found by the exact name', () => {
+it('user is found by exact name', () => {
   const usage = usageWith({ users: ['ana', 'anna', 'diana'].map((name) => group(name, 60)) });
   const rows = ownerRows(usage, columnsOf({ ...fleet, owners: [], holds: [] }), 'users', '');
   const found = (filter: string): string[] => ownersMatching(rows, filter).map(({ name }) => name);
@@ -481,7 +481,7 @@ it('a user is found by the exact name', () => {
   expect(found('user:ana busy')).toEqual([]);
 });
 
-it('owners are summed up by user, and a GPU with two of their jobs is one', () => {
+it('users sum owners, count shared GPU once', () => {
   const owner = (id: string): (typeof fleet.owners)[number] => ({
     user: 'ana',
     kind: 'slurm_job',
@@ -517,7 +517,7 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
   const rows = ownerRows(answer, held, 'jobs', '');
   expect(sortedOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
   expect(sortedOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
-  // By name, and by what they hold now.
+  // The filter also matches the nodes of the GPUs that owners currently use.
   const former = ownerRows(answer, held, 'jobs', 'job:3');
   expect(ownersMatching(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
   const only = ownerRows(answer, held, 'jobs', 'node-0001');
@@ -527,8 +527,8 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
   ]);
 });
 
-describe('the address', () => {
-  it('of the usual is empty, and brings back all that was chosen', () => {
+describe('fleet URL', () => {
+  it('URL omits defaults and restores the state', () => {
     expect(addressOf(USUAL)).toBe('');
     expect(shownIn('')).toEqual(USUAL);
     const chosen = {
@@ -545,7 +545,7 @@ describe('the address', () => {
     expect(shownIn(addressOf(chosen))).toEqual(chosen);
   });
 
-  it('of somebody else’s making shows the usual', () => {
+  it('invalid URL shows the defaults', () => {
     expect(
       shownIn('view=x&metric=constructor&sort=-__proto__&range=9y&by=1&gpus=-1&memory=1e9'),
     ).toEqual(USUAL);
@@ -553,12 +553,12 @@ describe('the address', () => {
   });
 });
 
-it('eight thousand GPUs are filtered and sorted in a few milliseconds', () => {
+it('filtering and sorting 8000 GPUs takes milliseconds', () => {
   const begun = performance.now();
   for (const filter of ['ana', 'memory>80GiB busy', 'h200 -free']) {
     parseFilter(filter).match(columns);
     rowOrder(columns, WORST_FIRST);
   }
-  // A machine that is busy with other things takes a multiple of it.
+  // The limit is generous, because a busy machine may take several times as long.
   expect((performance.now() - begun) / 3).toBeLessThan(400);
 });

@@ -1,4 +1,4 @@
-/** Finds nodes with enough free GPUs, or the node that comes nearest. */
+/** The search for nodes with enough free GPUs, or for the node that comes closest. */
 
 import { count } from '../../lib/format';
 import { trans } from '../../lib/translation';
@@ -8,9 +8,9 @@ import { jobText, userText } from './describe';
 
 export interface Wanted {
   gpus: number;
-  /** The whole memory of each GPU, in bytes; 0 for any. */
+  /** The minimum total memory of each GPU in bytes; 0 for any. */
   memory_bytes: number;
-  /** The name of the GPUs; `null` for any. */
+  /** The model name of the GPUs; `null` for any. */
   model: string | null;
 }
 
@@ -21,15 +21,15 @@ export interface FreeNode {
   memory_bytes: number;
   /** The rows of the free GPUs. */
   rows: readonly number[];
-  /** How many of these GPUs are free. */
+  /** The number of free GPUs of this kind. */
   free: number;
-  /** How many GPUs of this kind the node has. */
+  /** The number of GPUs of this kind on the node. */
   of: number;
 }
 
-/** The node that comes nearest to what is wanted. */
+/** The node that comes closest to a request. */
 export interface NearestNode extends FreeNode {
-  /** How many GPUs are free once these idle jobs end. */
+  /** The number of free GPUs after these idle jobs have ended. */
   later: number;
   owners: readonly FleetOwner[];
 }
@@ -40,13 +40,13 @@ interface Kind extends FreeNode {
   rows: number[];
 }
 
-/** Firmware uses a part of the memory, so that a board of 80 GiB reports a little less. */
+/** Firmware reserves part of the memory, so a board of 80 GiB reports slightly less. */
 const TOLERANCE = 0.97;
 
 /**
- * Returns the nodes with enough free GPUs. Those with the fewest free GPUs are first, which leaves
- * empty nodes to larger jobs. Nodes with a critical GPU are last, because the whole node may be at
- * fault.
+ * Returns the nodes with enough free GPUs. Those with the fewest free GPUs come first, which leaves
+ * empty nodes to larger jobs. Nodes with a critical GPU come last, because the whole node may be
+ * faulty.
  */
 export function freeNodes(
   columns: Columns,
@@ -69,8 +69,8 @@ export function freeNodes(
 }
 
 /**
- * Returns the node with the most free GPUs, counting those that become free when jobs end whose
- * GPUs are all idle; `null` if no node has any.
+ * Returns the node with the most free GPUs, including GPUs that would become free if jobs whose
+ * GPUs are all idle ended. Returns `null` if no node has any.
  */
 export function nearestNode(
   columns: Columns,
@@ -92,7 +92,7 @@ export function nearestNode(
   return best ?? null;
 }
 
-/** `4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends`. */
+/** Returns text such as `4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends`. */
 export function nearestText(
   columns: Columns,
   { node, free, of, later, owners }: NearestNode,
@@ -132,7 +132,7 @@ function kindsOf(columns: Columns, wanted: Wanted, shown: Uint8Array | null): Ki
       const model = modelOf(columns, row);
       const fits =
         (wanted.model === null || model === wanted.model) &&
-        // Unknown memory is enough if any will do.
+        // GPUs with unknown memory only match if any memory is enough.
         (wanted.memory_bytes === 0 || memory_bytes >= wanted.memory_bytes * TOLERANCE);
       if (!fits || (shown !== null && shown[row] !== 1)) {
         continue;
@@ -159,7 +159,7 @@ function kindsOf(columns: Columns, wanted: Wanted, shown: Uint8Array | null): Ki
   return [...kinds.values()];
 }
 
-/** Returns for each owner whether all GPUs that it holds are idle. */
+/** Returns for each owner whether all of its GPUs are idle. */
 function idleOwners({ fleet, state }: Columns): readonly boolean[] {
   const isIdle = fleet.owners.map(() => true);
   for (const { gpu, owner } of fleet.holds) {
@@ -168,7 +168,7 @@ function idleOwners({ fleet, state }: Columns): readonly boolean[] {
   return isIdle;
 }
 
-/** Adds the idle owners that hold the most GPUs, until there are enough. */
+/** Adds the idle owners with the most GPUs until enough GPUs would be free. */
 function withIdle(
   columns: Columns,
   kind: Kind,

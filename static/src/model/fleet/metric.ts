@@ -1,4 +1,4 @@
-/** The metrics that the colors of the map show. */
+/** The metrics that the map can show as colors. */
 
 import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
@@ -14,11 +14,13 @@ export const METRICS = [
   'conditions',
 ] as const;
 export type FleetMetric = (typeof METRICS)[number];
-/** The metrics that are numbers. */
+/** The metrics with numeric values. */
 export const MEASURED = ['utilization', 'memory', 'power', 'temperature'] as const;
 export type Measured = (typeof MEASURED)[number];
 
-/** The ends of the color scale: an idle board, and a board that slows down. */
+/**
+ * The ends of the temperature scale: an idle board, and a board that slows down because of heat.
+ */
 const COOL_CELSIUS = 25;
 const HOT_CELSIUS = 90;
 
@@ -70,7 +72,9 @@ export function metricLabel(metric: FleetMetric): string {
   }[metric];
 }
 
-/** The value of a row from 0 to 1, as colors and meters show it; NaN if it is unknown. */
+/**
+ * Returns the value of a row as a share from 0 to 1 for colors and meters, or NaN if it is unknown.
+ */
 export function shareOf({ readings }: Measures, metric: Measured, row: number): number {
   const { value, limit } = LOOKS[metric];
   const reading = readings[value][row] ?? NaN;
@@ -80,7 +84,7 @@ export function shareOf({ readings }: Measures, metric: Measured, row: number): 
   return bounded(reading / (limit === null ? 100 : (readings[limit][row] ?? NaN)));
 }
 
-/** The labels of both ends of the color scale. */
+/** Returns the labels of both ends of the color scale. */
 export function scaleEnds(metric: Measured): [low: string, high: string] {
   if (metric === 'temperature') {
     return [UNITS.celsius.text(COOL_CELSIUS), UNITS.celsius.text(HOT_CELSIUS)];
@@ -91,7 +95,7 @@ export function scaleEnds(metric: Measured): [low: string, high: string] {
   ];
 }
 
-/** A reading as text: `78.2 / 140 GiB`; a dash if it is unknown. */
+/** Returns a reading as text such as `78.2 / 140 GiB`, or a dash if it is unknown. */
 export function readingText(
   { readings }: Measures,
   metric: Measured,
@@ -103,7 +107,7 @@ export function readingText(
   return valueText(unit, readings[value][row] ?? NaN, of);
 }
 
-/** Why no GPU has a reading; `undefined` if there is no reason. */
+/** Returns why no GPU has a reading, or `undefined` if no reason is known. */
 export function missingText({ fleet }: Columns, metric: FleetMetric): string | undefined {
   return fleet.missing[isMeasured(metric) ? FIELDS[LOOKS[metric].value] : metric];
 }
@@ -115,7 +119,7 @@ export function valueText(unit: Unit, value: number, limit = NaN): string {
   return Number.isNaN(limit) ? unit.text(value) : `${unit.number(value)} / ${unit.text(limit)}`;
 }
 
-/** Marks the text of an amount as a lower bound if some of the amount could not be read. */
+/** Marks an amount as a lower bound if part of it could not be read. */
 export function atLeast(text: string, isLowerBound: boolean): string {
   return isLowerBound && text !== DASH ? `≥\u00a0${text}` : text;
 }

@@ -1,4 +1,4 @@
-/** In which order GPUs and nodes are shown. */
+/** The sort order of GPUs and nodes. */
 
 import { modelOf, type Columns, type Measures } from './columns';
 
@@ -18,15 +18,15 @@ export type SortKey = (typeof SORTS)[number];
 export interface Sort {
   key: SortKey;
   /**
-   * Whether it is the other way round than usual: names run forward, and numbers begin with the
-   * highest.
+   * Whether the default direction is reversed. By default, names are ascending and numbers are
+   * descending.
    */
   reversed: boolean;
 }
 
 export const WORST_FIRST: Sort = { key: 'worst', reversed: false };
 
-/** The rows in order; of equals, in that of nodes and indices. */
+/** Returns the rows in order. Equal rows are ordered by node and GPU index. */
 export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array {
   const { node, index, count } = columns;
   const natural = (a: number, b: number): number =>
@@ -51,7 +51,10 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array
   return sorted(count, reversed, keyOf(columns, key), natural);
 }
 
-/** The nodes in order, by the same key as their GPUs. The server orders them by name. */
+/**
+ * Returns the nodes in order, by the same key as their GPUs. The server sends nodes ordered by
+ * name.
+ */
 export function nodeOrder({ nodes }: Columns, { key, reversed }: Sort): Uint32Array {
   const isByName = key === 'name' || key === 'model' || key === 'owner';
   return sorted(
@@ -71,7 +74,7 @@ function keyOf(
       const { utilization } = readings;
       return (place) => {
         const load = utilization[place] ?? NaN;
-        // An unknown load is none.
+        // An unknown utilization counts as 0.
         return (rank[place] ?? 0) - (Number.isNaN(load) ? 0 : load / 1000);
       };
     }
@@ -92,7 +95,7 @@ function placesOf(names: readonly string[]): Uint32Array {
   return places;
 }
 
-/** What has no value comes last, whichever way the others run. */
+/** Sorts rows by key. Rows without a value come last in both directions. */
 function sorted(
   count: number,
   reversed: boolean,

@@ -1,4 +1,4 @@
-/** Who used how much: owners by user, job, notebook or namespace. */
+/** The GPU usage of owners, grouped by user, job, notebook or namespace. */
 
 import { count } from '../../lib/format';
 import { plainText } from '../../lib/text';
@@ -14,23 +14,23 @@ export type Grouping = (typeof GROUPINGS)[number];
 export interface OwnerRow {
   key: string;
   name: string;
-  /** Of jobs and notebooks. */
+  /** The user of a job or notebook. */
   user: string | null;
   kind: OwnerKind | null;
-  /** The word with which the filter finds its GPUs; empty for sums. */
+  /** The filter word that matches the owner's GPUs; empty for sums. */
   word: string;
   gpu_s: number;
   active_s: number;
   energy_joules: number;
-  /** Whether amounts are lower bounds because some of them could not be read. */
+  /** Whether the amounts are lower bounds because some of them could not be read. */
   isLowerBound: boolean;
-  /** GPUs that are held now, and those of them that are idle. */
+  /** The number of GPUs that the owner currently uses or holds, and how many of them are idle. */
   gpus: number;
   idle: number;
   nodes: number;
-  /** The owner whose names the filter compares. */
+  /** The owner that the filter matches by name. */
   owner: FleetOwner;
-  /** Of the GPUs held now, those that match what is looked for. */
+  /** The number of the owner's current GPUs that match the filter. */
   matching: number;
 }
 
@@ -55,7 +55,7 @@ interface Group {
 /** The amounts that one or several owners used. */
 type Amounts = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
 
-/** Rows of whoever used something meanwhile, or holds a GPU now. */
+/** Returns a row for each owner that used a GPU in the time range or currently has one. */
 export function ownerRows(
   usage: FleetUsage | null,
   columns: Columns,
@@ -87,7 +87,7 @@ export function ownerRows(
     }
   }
   const isShown = parseFilter(filter).matchHolds(columns);
-  // A GPU that somebody holds with two jobs is one GPU of theirs.
+  // A GPU that an owner uses with two jobs is counted once.
   const counted = new Set<string>();
   const matched = new Set<string>();
   for (const { gpu, owner: place } of columns.fleet.holds) {
@@ -114,10 +114,7 @@ export function ownerRows(
   return [...rows.values()].map((row) => ({ ...row, nodes: nodes.get(row.key)?.size ?? 0 }));
 }
 
-/**
- * The rows below the others: jobs that are not listed, unknown owners, and the total of all that
- * match.
- */
+/** Returns the summary rows: unlisted jobs, unknown owners, and the total of all matching rows. */
 export function sumRows(
   usage: FleetUsage | null,
   grouping: Grouping,
@@ -164,8 +161,8 @@ export function sumRows(
 }
 
 /**
- * Returns the GPU time about which nothing is recorded: neither that somebody held the GPU nor that
- * nobody did. NaN if it is unknown, as without the time in which nobody held a GPU.
+ * Returns the GPU time without records, in seconds: neither an owner nor the lack of an owner is
+ * recorded. Returns NaN if it is unknown, for example because the unowned time is unknown.
  */
 export function unrecordedTime(
   { users, unheld_gpu_s, from_ms, to_ms }: FleetUsage,
@@ -175,13 +172,13 @@ export function unrecordedTime(
   return Math.max(0, (gpus * (to_ms - from_ms)) / 1000 - known_s);
 }
 
-/** Those that are called so, or hold a GPU now that matches. */
+/** Returns the owners whose name or a current GPU matches the filter. */
 export function ownersMatching(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);
   return rows.filter(({ matching, owner }) => matching > 0 || names(owner));
 }
 
-/** Sorted by a column, the largest first, what is not known last. */
+/** Sorts rows by a column, with the largest value first. Unknown values come last. */
 export function sortedOwners(
   rows: readonly OwnerRow[],
   key: OwnerSort,
@@ -210,14 +207,14 @@ export function sortedOwners(
   });
 }
 
-/** Time in which GPUs were held and no kernel ran, in seconds. */
+/** Returns the time in which GPUs were held without a running kernel, in seconds. */
 export function heldIdle({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s'>): number {
   return Math.max(0, gpu_s - active_s);
 }
 
 /**
- * Returns `true` if amounts are lower bounds. The sums of namespaces lack pods whose namespace is
- * unknown.
+ * Returns whether amounts are lower bounds. The sums of namespaces do not include pods with an
+ * unknown namespace.
  */
 function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
   const isUnknown =
@@ -226,8 +223,8 @@ function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
 }
 
 /**
- * Returns the amounts of each owner. The server has added up users and namespaces, since its list
- * of jobs may be cut.
+ * Returns the amounts of each owner. Users and namespaces have been summed by the server, because
+ * its list of jobs may be truncated.
  */
 function amountsByOwner(usage: FleetUsage | null, grouping: Grouping): [FleetOwner, Amounts][] {
   if (usage === null) {
@@ -284,7 +281,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
   }
 }
 
-/** An owner that has used nothing. */
+/** The initial row of an owner. */
 const NOTHING: OwnerRow = {
   key: '',
   name: '',

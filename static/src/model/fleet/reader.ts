@@ -1,14 +1,14 @@
-/** Asks the server for a fleet as often as there is something new, and keeps the last answers. */
+/** The polling of the server's fleet API. It keeps the last answers. */
 
 import { trans } from '../../lib/translation';
 import type { Fleet, FleetEvents, FleetHistory, FleetUsage } from '../../wire';
 import { answerOf, type Request } from '../request';
 
-/** An answer, or why there is none; both, where there was one before. */
+/** The last answer, and the reason if the last request failed. */
 export interface Answered<T> {
   value: T | null;
   why: string | null;
-  /** Whether it is being asked for the first time. */
+  /** Whether the first request is pending. */
   isLoading: boolean;
 }
 
@@ -17,13 +17,13 @@ export interface FleetAnswers {
   usage: Answered<FleetUsage>;
   events: Answered<FleetEvents>;
   history: Answered<FleetHistory>;
-  /** Of the node that is selected. */
+  /** The history of the selected node. */
   nodeHistory: Answered<FleetHistory>;
-  /** The GPUs of the node that is selected, where a fleet has nodes alone. */
+  /** The GPUs of the selected node, if the fleet only lists nodes. */
   node: Answered<Fleet>;
 }
 
-/** What is wanted besides the fleet itself. */
+/** The data to request in addition to the fleet itself. */
 export interface Wishes {
   range_s: number;
   usage: boolean;
@@ -31,12 +31,15 @@ export interface Wishes {
   node: string | null;
 }
 
-/** A server that is asked again after a failure. */
+/** The time until a failed request is repeated. */
 const RETRY_S = 10;
 const REFRESH_LEAST_S = 5;
-/** Ranges are long, and asking for them costs more. */
+/** The interval for data of a time range, which changes slowly and is expensive to compute. */
 const RANGE_REFRESH_MS = 60_000;
-/** Who walks through the map is not to ask for each node on the way. */
+/**
+ * The delay of requests about a node, so that no requests are sent while the user moves across the
+ * map.
+ */
 const NODE_DELAY_MS = 250;
 
 const NOTHING = { value: null, why: null, isLoading: false } as const;
@@ -52,11 +55,11 @@ export class Reader {
     nodeHistory: NOTHING,
     node: NOTHING,
   };
-  /** When the fleet was last answered, on this machine's clock. */
+  /** The time of the last answer about the fleet, by the local clock. */
   answered_ms: number | null = null;
   private active = false;
   private wishes: Wishes = { range_s: 0, usage: false, events: false, node: null };
-  /** The paths of the last questions, and when each was asked. */
+  /** The path and time of the last request of each kind. */
   private readonly asked = new Map<
     Name,
     { path: string; at_ms: number; ending: AbortController }
@@ -64,14 +67,14 @@ export class Reader {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private nodeTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `refused` hears that whoever asks is to sign in first. */
+  /** `refused` is called if the user must sign in. */
   constructor(
     private readonly request: Request,
     private readonly changed: () => void,
     private readonly refused: () => void = () => undefined,
   ) {}
 
-  /** Asks only while somebody looks. */
+  /** Starts or stops the requests. They are only sent while the fleet is visible. */
   setActive(active: boolean): void {
     if (this.active !== active) {
       this.active = active;
@@ -82,7 +85,7 @@ export class Reader {
     }
   }
 
-  /** Something else is shown. */
+  /** Changes the requested data. */
   want(wishes: Wishes): void {
     const { node, range_s } = this.wishes;
     this.wishes = wishes;
@@ -95,7 +98,7 @@ export class Reader {
     }
   }
 
-  /** Asks at once. */
+  /** Repeats all requests at once. */
   retry(): void {
     clearTimeout(this.timer);
     this.asked.clear();
@@ -123,13 +126,13 @@ export class Reader {
     });
   }
 
-  /** Whether the fleet itself is there, for which all else waits. */
+  /** Returns whether the fleet itself has been loaded. All other requests wait for it. */
   private isThere(): boolean {
     const { value } = this.answers.fleet;
     return value !== null && !isUpdating(value);
   }
 
-  /** What belongs to ranges of time is asked for again less often. */
+  /** Requests the data of the time range, if they are outdated. */
   private askRanges(): void {
     if (!this.isThere()) {
       return;
@@ -179,7 +182,8 @@ export class Reader {
     };
     const before = this.answers[name];
     if (isOther && !(before.value === null && before.isLoading)) {
-      // What was shown stays until there is something else, but for another node's.
+      // The previous answer remains visible until the new one arrives, unless it belongs to another
+      // node.
       set({ value: name.startsWith('node') ? null : before.value, why: null, isLoading: true });
     }
     const { json, why } = await answerOf(this.checked(path, asked.ending.signal));
@@ -202,12 +206,12 @@ export class Reader {
   }
 }
 
-/** Whether it is as it was before, while it is read anew. */
+/** Returns whether the fleet is an old version that is being refreshed. */
 export function isUpdating(fleet: Fleet | null): boolean {
   return fleet?.state === 'outdated' && fleet.problems.length === 0;
 }
 
-/** What is wrong with an answer, each in a sentence. */
+/** Returns the problems of an answer, each as a sentence. */
 export function problemsOf({ fleet }: FleetAnswers): string[] {
   const problems = fleet.value?.problems ?? [];
   return fleet.why === null || fleet.value === null

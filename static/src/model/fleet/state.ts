@@ -1,4 +1,4 @@
-/** What is shown of a fleet, and the part of an address that says so. */
+/** The displayed part of a fleet, and its form in a URL. */
 
 import { isMetric, type FleetMetric } from './metric';
 import { SORTS, WORST_FIRST, type Sort, type SortKey } from './order';
@@ -8,7 +8,7 @@ import type { Wanted } from './free';
 export const VIEWS = ['map', 'nodes', 'gpus', ...GROUPINGS, 'free', 'events'] as const;
 export type FleetViewName = (typeof VIEWS)[number];
 
-/** Ranges to choose from, in seconds, by their names in addresses. */
+/** The selectable time ranges in seconds, by their names in URLs. */
 export const RANGES = {
   '1h': 3600,
   '6h': 21_600,
@@ -18,10 +18,10 @@ export const RANGES = {
 } as const;
 export type RangeName = keyof typeof RANGES;
 
-/** The place of a GPU, by what it is called: rows move. */
+/** A GPU or node identified by name, because row numbers change. */
 export interface Place {
   node: string;
-  /** `null` for the node. */
+  /** The index of the GPU; `null` for the whole node. */
   gpu: number | null;
 }
 
@@ -37,7 +37,7 @@ export interface FleetShown {
 }
 
 const GIB = 1024 ** 3;
-/** What lies further apart is of no machine. */
+/** The limits of a request for free GPUs. No machine has more. */
 const GPUS_MOST = 1024;
 const MEMORY_MOST_GIB = 4096;
 const FILTER_LENGTH = 400;
@@ -54,7 +54,7 @@ export const USUAL: FleetShown = {
   wanted: { gpus: 4, memory_bytes: 0, model: null },
 };
 
-/** What an address says; what it does not say, or says wrongly, is as usual. */
+/** Returns the state of a URL query. Missing and invalid parts have their defaults. */
 export function shownIn(address: string): FleetShown {
   const parts = new URLSearchParams(address);
   const metric = parts.get('metric');
@@ -79,7 +79,7 @@ export function shownIn(address: string): FleetShown {
   };
 }
 
-/** The address of what is shown; what is as usual is left out. */
+/** Returns the URL query of a state. Default values are omitted. */
 export function addressOf(shown: FleetShown): string {
   const parts = new URLSearchParams();
   const put = (name: string, value: string, usual: string): void => {
@@ -103,7 +103,7 @@ export function addressOf(shown: FleetShown): string {
   return parts.toString();
 }
 
-/** The next order by a column: the usual one, then the other way round. */
+/** Returns the order after a click on a column: the default direction, then the reverse. */
 export function sortedBy<K extends string>(
   sort: { key: K; reversed: boolean },
   key: K,

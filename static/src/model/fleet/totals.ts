@@ -1,4 +1,4 @@
-/** A fleet, or a part of it, in a few numbers. */
+/** A fleet or a part of it in a few numbers. */
 
 import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
@@ -7,11 +7,11 @@ import { atLeast, LOOKS, valueText, type Measured } from './metric';
 import { memoryUnit, powerUnit } from './units';
 
 export interface Totals extends Sums {
-  /** How many users hold one of the GPUs. */
+  /** The number of users who use or hold one of the GPUs. */
   users: number;
 }
 
-/** What is wrong with how many. */
+/** A condition, and the number of GPUs that have it. */
 export interface Concern {
   /** The name of a condition. */
   kind: string;
@@ -19,7 +19,7 @@ export interface Concern {
   count: number;
 }
 
-/** Returns the sums of the rows that are shown: all, where `shown` is `null`. */
+/** Returns the sums of the visible rows. If `shown` is `null`, all rows are visible. */
 export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
   const users = new Set<string>();
   for (const { gpu, owner } of columns.fleet.holds) {
@@ -32,12 +32,15 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
   return { ...sums, users: users.size };
 }
 
-/** Returns `true` if some GPUs do not report a reading, so that its sum is a lower bound. */
+/** Returns whether some GPUs do not report a reading, so that its sum is a lower bound. */
 export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): boolean {
   return (reporting[FIELDS[reading]]?.[0] ?? 0) < (gpus[0] ?? 0);
 }
 
-/** A reading of all GPUs together: `≥ 3.1 / 11.2 TiB`, `up to 84 °C`; in short, `≥ 3.1 TiB`. */
+/**
+ * Returns a reading of all GPUs together: `≥ 3.1 / 11.2 TiB`, `up to 84 °C`, or the short form `≥
+ * 3.1 TiB`.
+ */
 export function totalText(
   totals: Totals,
   metric: Measured,
@@ -55,7 +58,7 @@ export function totalText(
   return atLeast(text, metric !== 'utilization' && isPartial(totals, value));
 }
 
-/** The server adds up all GPUs and each node; only the user's own selection is added up here. */
+/** Sums the rows of a selection. The server already sends the sums of all GPUs and of each node. */
 function selectedSums(columns: Columns, shown: Uint8Array): Sums {
   const rows = [...shown.keys()].filter((row) => shown[row] === 1);
   const count = (of: readonly number[]): number =>
@@ -92,7 +95,7 @@ function selectedSums(columns: Columns, shown: Uint8Array): Sums {
   };
 }
 
-/** Returns how many GPUs do not respond or have a critical condition. */
+/** Returns the number of GPUs that do not respond or have a critical condition. */
 export function criticalGpus(columns: Columns): number {
   let count = 0;
   for (let row = 0; row < columns.count; row += 1) {
@@ -101,11 +104,11 @@ export function criticalGpus(columns: Columns): number {
   return count;
 }
 
-/** What somebody should look at, the worst first, then the most frequent. */
+/** Returns the conditions that need attention, the most severe first, then the most frequent. */
 export function concernsOf(columns: Columns): Concern[] {
   const concerns = new Map<string, Concern>();
   for (const { kind, severity } of columns.fleet.conditions) {
-    // GPUs that are idle while they are held are among the numbers of the fleet already.
+    // Idle GPUs that are held are already among the fleet's numbers.
     if (kind !== 'held_idle') {
       const concern = concerns.get(kind) ?? { kind, severity, count: 0 };
       concern.severity = Math.max(severity, concern.severity);

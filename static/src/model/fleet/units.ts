@@ -1,4 +1,4 @@
-/** Units of sums over many GPUs: nobody reads millions of watts, or of GiB. */
+/** Units for sums over many GPUs, so that they are not shown as millions of watts or GiB. */
 
 import { axisTicks, count, energyUnit, significant } from '../../lib/format';
 import { memoryUnitBytes, units } from '../../lib/units';
@@ -8,11 +8,11 @@ type Scale = readonly [size: number, name: string];
 
 const SPACE = '\u00a0';
 
-/** From so many of a unit on, the next one is used. People know what thousands of GiB are. */
+/** The values from which the next larger unit is used. Thousands of GiB are still easy to read. */
 const MANY_BYTES = 9999.5;
 const MANY = 999.5;
 
-/** The unit in which a sum of bytes is written, and what it is out of. */
+/** Returns the unit of a sum of bytes and of its total. */
 export function memoryUnit(most_bytes: number): Unit {
   const step = units().memory === 'GiB' ? 1024 : 1000;
   const names = units().memory === 'GiB' ? ['GiB', 'TiB', 'PiB'] : ['GB', 'TB', 'PB'];
@@ -21,7 +21,7 @@ export function memoryUnit(most_bytes: number): Unit {
 }
 
 export function powerUnit(most_watts: number): Unit {
-  // A board is told in watts, and so is a node.
+  // The power of a single board or node is shown in watts.
   const scales: readonly Scale[] = [
     [1, 'W'],
     [1e3, 'kW'],
@@ -30,7 +30,7 @@ export function powerUnit(most_watts: number): Unit {
   return scaled(most_watts, most_watts < 9999.5 ? scales.slice(0, 1) : scales.slice(1));
 }
 
-/** Energy over days is counted in watt hours. */
+/** Returns the unit of an energy. Energy over days is shown in watt-hours. */
 export function energyUnitOf(most_joules: number): Unit {
   return scaled(most_joules, [
     [3.6e6, 'kWh'],

@@ -15,7 +15,7 @@ function live(...samples: [at_ms: number, watts: number][]): Timeline {
   return timeline;
 }
 
-/** The series of a span, if nothing has been received since. */
+/** Returns the series of a span without later samples. */
 function alone(past: PastSpan): JoinedSeries {
   return new JoinedSeries(past, new Timeline(100), '', past.answer.to_ms);
 }
@@ -26,8 +26,8 @@ function joined(past: PastSpan, timeline: Timeline, to_ms: number): [number, num
   return Array.from(series.times_ms, (at_ms, i) => [at_ms, values[i] ?? 0]);
 }
 
-describe('the past', () => {
-  it('has means in the middle of their time, and what is behind them', () => {
+describe('past span', () => {
+  it('means are centered and have extremes', () => {
     const past = new PastSpan(ASKED, historySpan({}, [100, null, 300]), 2500);
     expect([...past.times_ms]).toEqual([5000, 15_000, 25_000]);
     const extremes = alone(past).extremes(KEY);
@@ -39,7 +39,7 @@ describe('the past', () => {
     expect(past.series.has('GPU-0 fan_percent')).toBe(false);
   });
 
-  it('has samples where they were, and a hole where points are missing', () => {
+  it('missing points leave a gap between samples', () => {
     const sampled = historySpan({ resolution_ms: 1000, times_ms: [1000, 2000, 9000] }, [1, 2, 3]);
     const past = new PastSpan(ASKED, sampled, 2500);
     expect([...past.times_ms]).toEqual([1000, 2000, 2001, 9000]);
@@ -49,7 +49,7 @@ describe('the past', () => {
     expect(slow.times_ms, 'samples that come slowly').toHaveLength(3);
   });
 
-  it('has its first and last point in the middle of what is known', () => {
+  it('outer means are centered in known part', () => {
     const past = new PastSpan(
       ASKED,
       historySpan({ oldest_ms: 8000, to_ms: 22_000 }, [1, 2, 3]),
@@ -59,10 +59,10 @@ describe('the past', () => {
   });
 });
 
-describe('the past and what came since', () => {
+describe('past span and live samples', () => {
   const past = new PastSpan(ASKED, historySpan({}, [100, 200, 300]), 2500);
 
-  it('are one line, in which nothing is twice', () => {
+  it('both form one line without duplicates', () => {
     const timeline = live([28_000, 1], [29_000, 2], [30_500, 310], [31_500, 320]);
     expect(joined(past, timeline, 40_000)).toEqual([
       [5000, 100],
@@ -77,7 +77,7 @@ describe('the past and what came since', () => {
     expect([...series.values('cpu')]).toEqual([NaN, NaN, NaN, NaN, NaN]);
   });
 
-  it('have a hole between them where nothing was received', () => {
+  it('missing samples leave a gap', () => {
     expect(joined(past, live([50_000, 7]), 60_000).slice(2)).toEqual([
       [25_000, 300],
       [25_001, NaN],
@@ -85,7 +85,7 @@ describe('the past and what came since', () => {
     ]);
   });
 
-  it('that is not needed are left out', () => {
+  it('unneeded samples are omitted', () => {
     expect(joined(past, live([30_500, 310], [31_500, 320], [32_500, 330]), 31_000)).toHaveLength(5);
     expect(joined(past, live([30_500, 310]), 20_000)).toHaveLength(3);
   });

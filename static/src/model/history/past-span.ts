@@ -1,10 +1,10 @@
-/** A part of the past from the server, with the samples that were received since, for charts. */
+/** A span from the server's history, and its combination with later samples for charts. */
 
 import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
 import type { HistorySpan, Series } from '../../wire';
 import { seriesByKey } from '../gpu';
 
-/** What was asked for; the server answers what it knows of it. */
+/** The requested span. The server answers with the part that it has. */
 export interface AskedSpan {
   from_ms: number;
   to_ms: number;
@@ -12,23 +12,23 @@ export interface AskedSpan {
   metrics: readonly string[];
 }
 
-/** Nothing is known between points that are further apart than so, in steps of the answer. */
+/** The distance between points, in steps of the answer, from which there is a gap. */
 const GAP_STEPS = 1.5;
-/** The place of a point that says that nothing is known between its neighbors. */
+/** The index of a point that marks a gap. */
 const HOLE = -1;
 
 export class PastSpan {
-  /** Of points, and of holes where there are none for some time. */
+  /** The times of points, and of the gaps between them. */
   readonly times_ms: Float64Array;
   readonly gap_ms: number;
-  /** Whether each point sums up some time; else it is a sample. */
+  /** Whether each point is a mean instead of a single sample. */
   readonly areMeans: boolean;
-  /** The place in the answer of each time. */
+  /** The index of each time in the answer. */
   readonly places: readonly number[];
-  /** By name, as the server sent them. */
+  /** The received series by name. */
   readonly series: ReadonlyMap<string, Series>;
 
-  /** Samples further apart than `sampleGap_ms` have a gap between them. */
+  /** Samples more than `sampleGap_ms` apart have a gap between them. */
   constructor(
     readonly asked: AskedSpan,
     readonly answer: HistorySpan,
@@ -38,8 +38,8 @@ export class PastSpan {
     this.series = seriesByKey(answer);
     this.areMeans = [...this.series.values()].some(({ min }) => min !== undefined);
     this.gap_ms = Math.max(GAP_STEPS * resolution_ms, sampleGap_ms);
-    // What is the mean of some time is in its middle; the first and the last point have known less
-    // of theirs.
+    // A mean is drawn in the middle of its time range, which is shorter for the first and the last
+    // point.
     const middle = (from_ms: number): number =>
       (Math.max(from_ms, Math.min(oldest_ms, from_ms + resolution_ms)) +
         Math.max(from_ms, Math.min(to_ms, from_ms + resolution_ms))) /
@@ -60,16 +60,19 @@ export class PastSpan {
   }
 }
 
-/** A view of one moment: samples that are received later are not in it. */
+/**
+ * A snapshot of a span and the live samples after it. Samples that are received later are not
+ * included.
+ */
 export class JoinedSeries implements SeriesSource {
   readonly times_ms: Float64Array;
-  /** The first of the live times that are behind the span. */
+  /** The index of the first live sample after the span. */
   private readonly tail: number;
-  /** How many holes stand between the two. */
+  /** The number of gaps between the span and the live samples. */
   private readonly holes: number;
   private readonly joined = new Map<string, Float64Array>();
 
-  /** Samples that were received after `to_ms` are not needed. */
+  /** Samples after `to_ms` are not needed. */
   constructor(
     private readonly past: PastSpan,
     private readonly live: SeriesSource,
@@ -78,7 +81,7 @@ export class JoinedSeries implements SeriesSource {
   ) {
     const end_ms = past.answer.to_ms;
     const live_ms = live.times_ms;
-    // One beyond the edge, so that lines go on to it.
+    // One sample beyond the edge is included, so that lines extend to the edge.
     const liveEnd = to_ms <= end_ms ? 0 : Math.min(live_ms.length, firstAfter(live_ms, to_ms) + 1);
     this.tail = Math.min(liveEnd, firstAfter(live_ms, Math.max(end_ms, past.times_ms.at(-1) ?? 0)));
     const times = live_ms.subarray(this.tail, liveEnd);
@@ -99,7 +102,7 @@ export class JoinedSeries implements SeriesSource {
       : { low: this.join(key, 'min'), high: this.join(key, 'max') };
   }
 
-  /** A part of a series of the past, and the live values behind it. */
+  /** Returns a series of the span followed by the live values. */
   private join(key: string, part: keyof Series): Float64Array {
     const name = `${part} ${key}`;
     let joined = this.joined.get(name);

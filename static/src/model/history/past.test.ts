@@ -73,8 +73,8 @@ function need(from_ms: number, to_ms: number, changes: Partial<Need> = {}): Need
 }
 
 /**
- * What a server that remembers everything answers: at each time so many watts as it is seconds
- * before now.
+ * Returns the answer of a server with a complete history. The power in watts at each time is the
+ * number of seconds before now.
  */
 function everything({ query }: Asked): HistorySpan {
   const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) =>
@@ -92,8 +92,8 @@ function everything({ query }: Asked): HistorySpan {
 
 const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(500);
 
-describe('the past', () => {
-  it('is asked for once, with a margin, and is not asked for again while it is known', async () => {
+describe('server history', () => {
+  it('known span with margin is requested once', async () => {
     const { past, asked, onChange } = shown();
     expect(past.known(need(NOW - 2 * HOUR, NOW - HOUR))).toBeNull();
     await settled();
@@ -111,19 +111,19 @@ describe('the past', () => {
     const known = past.known(need(NOW - 2 * HOUR, NOW - HOUR));
     expect(known?.source.values(KEY).length).toBeGreaterThan(700);
     expect([known?.areMeans, known?.knows(KEY), known?.knows('cpu')]).toEqual([true, true, false]);
-    // Within the margin, and zoomed a little.
+    // These requests are within the margin and zoomed only slightly.
     past.known(need(NOW - 2.4 * HOUR, NOW - 1.4 * HOUR));
     past.known(need(NOW - 1.9 * HOUR, NOW - 1.2 * HOUR));
     await settled();
     expect(asked).toHaveLength(1);
   });
 
-  it('is asked for in finer points where somebody zooms in, and shows what is known meanwhile', async () => {
+  it('zooming requests finer points, keeps known ones', async () => {
     const { past, asked } = shown();
     past.known(need(NOW - 24 * HOUR, NOW));
     await settled();
     await asked[0]?.answer(everything(asked[0]));
-    // A zoom by the wheel: only where it ends is asked for.
+    // While the user zooms with the wheel, only the final range is requested.
     for (let hours = 23; hours >= 1; hours -= 2) {
       const known = past.known(need(NOW - 3 * HOUR - hours * HOUR, NOW - 3 * HOUR));
       expect(known?.answer.resolution_ms).toBe(240_000);
@@ -134,13 +134,13 @@ describe('the past', () => {
     expect(asked[1]?.query.get('from_ms')).toBe(String(NOW - 4.5 * HOUR));
     await asked[1]?.answer(everything(asked[1]));
     expect(past.known(need(NOW - 4 * HOUR, NOW - 3 * HOUR))?.answer.resolution_ms).toBe(10_000);
-    // Zoomed out again, it is known still.
+    // After zooming out again, the longer span is still known.
     expect(past.known(need(NOW - 24 * HOUR, NOW))?.answer.resolution_ms).toBe(240_000);
     await settled();
     expect(asked).toHaveLength(2);
   });
 
-  it('that nobody wants any more is not waited for', async () => {
+  it('obsolete request is canceled', async () => {
     const { past, asked } = shown();
     past.known(need(NOW - 24 * HOUR, NOW));
     await settled();
@@ -151,7 +151,7 @@ describe('the past', () => {
     expect(past.known(need(NOW - 72 * HOUR, NOW - 48 * HOUR))).toBeNull();
   });
 
-  it('goes on with what is received while live, and is asked for again where that has a gap or is long', async () => {
+  it('live samples extend the span until gap', async () => {
     const { past, asked, timeline } = shown();
     past.known(need(NOW - HOUR, NOW));
     await settled();
@@ -180,7 +180,7 @@ describe('the past', () => {
     expect(asked, 'many samples').toHaveLength(3);
   });
 
-  it('that is refused is said, and is tried again, but not at once', async () => {
+  it('failure is shown and retried later', async () => {
     const { past, asked } = shown();
     past.known(need(NOW - HOUR, NOW));
     await settled();
@@ -198,7 +198,7 @@ describe('the past', () => {
     expect([asked.length, past.problem]).toEqual([2, null]);
   });
 
-  it('of another reading is asked for, while the others stay', async () => {
+  it('new metric is requested, others stay', async () => {
     const { past, asked } = shown();
     past.known(need(NOW - HOUR, NOW));
     await settled();
@@ -209,7 +209,7 @@ describe('the past', () => {
     expect(asked[1]?.query.get('metrics')).toBe('fan_percent,power.draw_watts');
   });
 
-  it('has each event once', async () => {
+  it('each event occurs once', async () => {
     const { past, asked, events } = shown();
     const mark = (at_ms: number, text: string): Event => ({ at_ms, gpu: null, what: 'mark', text });
     events.push(mark(NOW - 1000, 'b'), mark(NOW, 'c'));

@@ -1,5 +1,5 @@
 /**
- * What the server keeps of the past, asked for as charts need it, and kept while it may be needed
+ * The server's history, which is requested when charts need it and kept while it may be needed
  * again.
  */
 
@@ -10,63 +10,67 @@ import { answerOf, type Request } from '../request';
 import type { Store } from '../store';
 import { JoinedSeries, PastSpan, type AskedSpan } from './past-span';
 
-/** What charts show: a span of time, and as many points as they have room for. */
+/** The needs of a chart: a span, and the number of points that fit into its width. */
 export type Need = AskedSpan;
 
-/** What of it there is. */
+/** The known part of the requested history. */
 export interface Known {
   source: SeriesSource;
-  /** Whether the server remembers a series of this name. */
+  /** Returns whether the history has a series of this name. */
   knows: (key: string) => boolean;
-  /** Points further apart than this have nothing between them. */
+  /** The time between two points from which there is a gap. */
   gap_ms: number;
-  /** Whether values are means of some time. */
+  /** Whether the values are means. */
   areMeans: boolean;
-  /** As the server answered it. */
+  /** The server's answer. */
   answer: HistorySpan;
-  /** What happened in it, and what happened since as far as it was received; the oldest first. */
+  /** The events of the span and those received since then, oldest first. */
   events: readonly Event[];
 }
 
 export interface PastOptions {
   request: Request;
   store: Pick<Store, 'clock' | 'timeline' | 'gap_ms' | 'events'>;
-  /** Something was answered, or was not. */
+  /** Called after each answer or failure. */
   onChange: () => void;
 }
 
 /**
- * More than is shown is asked for, by this share on both sides, so that little is missing when
- * somebody moves on.
+ * The margin that is requested on both sides, as a share of the displayed span, so that little is
+ * missing when the user moves the chart.
  */
 const MARGIN = 0.5;
-/** The server keeps readings as sampled for so long, and means of ever longer times for these. */
+/**
+ * The lengths of the server's tiers: the first one has samples, and each following one has means of
+ * longer times.
+ */
 const REACHES_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
-/** As many as the server answers. */
+/** The maximum number of points that the server returns. */
 const MOST_POINTS = 5000;
-/** A zoom by wheel or fingers is many spans; only where it comes to rest is asked for. */
+/**
+ * The time without zooming until a request is sent, because zooming with the wheel or fingers
+ * passes through many spans.
+ */
 const REST_MS = 120;
-/** Nothing is asked again so soon after it was refused, or answered. */
+/** The minimum times until a failed and a successful request are repeated. */
 const RETRY_MS = 10_000;
 const AGAIN_MS = 2000;
-/** Spans that are kept. */
+/** The maximum number of spans to keep. */
 const KEPT = 12;
-/** Points may be so much wider than asked for, as a share. */
+/** The maximum ratio of the distance of points to the requested distance. */
 const COARSER = 1.6;
-/**
- * What was received since may be so large a part of what is shown before it is asked for as means.
- */
+/** The maximum share of live samples after a span. If there are more, a newer span is requested. */
 const TAIL = 0.05;
 const LEAST_TAIL_MS = 60_000;
 
 export class Past {
-  /** The newest last. */
+  /** The known spans, newest last. */
   private kept: PastSpan[] = [];
   private need: Need | null = null;
-  /** What the server is being asked. */
+  /** The pending request. */
   private asking: { asked: AskedSpan; abort: AbortController } | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  /** What was last asked and answered, and until when it is not asked again. */
+  /** The last completed request, and the time until which it is not repeated. */
   private answered: { need: Need; why: string | null; until_ms: number } | null = null;
   private readonly events = remembered(mergedEvents);
   private revision = 0;
@@ -74,17 +78,20 @@ export class Past {
 
   constructor(private readonly options: PastOptions) {}
 
-  /** Why nothing more is known; `null` where it is, or will be. */
+  /** The reason why the last request failed; `null` if it succeeded. */
   get problem(): string | null {
     return this.answered?.why ?? null;
   }
 
-  /** Whether more will be known soon. */
+  /** Whether a request is pending. */
   get isLoading(): boolean {
     return this.asking !== null || this.timer !== undefined;
   }
 
-  /** What is known of what is needed, and asks for the rest; `null` where that is nothing. */
+  /**
+   * Returns the known part of the needed span, and requests the rest. Returns `null` if nothing is
+   * known.
+   */
   known(need: Need): Known | null {
     this.need = need;
     const satisfying = this.kept.findLast((span) => this.satisfies(span, need));
@@ -103,8 +110,8 @@ export class Past {
       need.to_ms > best.answer.to_ms ? need.to_ms : 0,
     ];
     if (this.joined?.of.every((value, i) => value === of[i]) !== true) {
-      // A picture differs where the span does, or what was received before; what was received last
-      // moves its end.
+      // The revision only changes with the span or older samples. A newer sample merely extends the
+      // series.
       const isOther = this.joined?.of[0] !== best || this.joined.of[1] !== timeline.revision;
       this.revision += isOther ? 1 : 0;
       this.joined = {
@@ -131,7 +138,7 @@ export class Past {
     return isFine && isAll && asked.from_ms <= need.from_ms && this.reaches(asked.to_ms, need);
   }
 
-  /** Whether what was told up to `end_ms` goes on with what was received since. */
+  /** Returns whether live samples continue a span that ends at `end_ms`. */
   private reaches(end_ms: number, { from_ms, to_ms }: Need): boolean {
     if (to_ms <= end_ms) {
       return true;
@@ -144,14 +151,15 @@ export class Past {
     );
   }
 
-  /** What shows most of what is needed, while the rest is not there yet. */
+  /** Returns the span that shows most of the needed one until the answer arrives. */
   private nearest({ from_ms, to_ms, ...need }: Need): PastSpan | null {
     const step_ms = stepOf({ from_ms, to_ms, ...need });
     let best: { span: PastSpan; merit: number } | null = null;
     for (const span of this.kept) {
       const overlap_ms =
         Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
-      // Half of it in fine points says as much as all of it in points four times as wide.
+      // Half of the span in fine points is as useful as the whole span in points four times as
+      // wide.
       const merit =
         (overlap_ms / (to_ms - from_ms)) * Math.sqrt(Math.min(1, step_ms / stepOf(span.asked)));
       if (overlap_ms > 0 && merit >= (best?.merit ?? 0)) {
@@ -171,12 +179,12 @@ export class Past {
     ) {
       return;
     }
-    // The first is asked for at once; others when somebody has stopped zooming.
+    // The first request is sent at once; others wait until the user stops zooming.
     const isFirst = answered === null && this.asking === null;
     this.timer = setTimeout(() => this.rest(need), isFirst ? 0 : REST_MS);
   }
 
-  /** Asks where the need is still that of `before`. */
+  /** Sends the request if the needed span is still about the same as `before`. */
   private rest(before: Need): void {
     this.timer = undefined;
     const { need } = this;
@@ -198,7 +206,7 @@ export class Past {
     const { store, request, onChange } = this.options;
     const margin_ms = MARGIN * (need.to_ms - need.from_ms);
     const now_ms = store.clock.now();
-    // A margin of which less is known would make all of it coarser.
+    // A margin that only exists in a coarser tier would make the whole answer coarser.
     const reach_ms = REACHES_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
     const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
     const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));
@@ -232,7 +240,7 @@ export class Past {
   }
 }
 
-/** The time of one point. */
+/** Returns the time between points in milliseconds. */
 function stepOf({
   from_ms,
   to_ms,
@@ -241,7 +249,7 @@ function stepOf({
   return (to_ms - from_ms) / points;
 }
 
-/** Whether a live span moved a little, or nothing did. */
+/** Returns whether two needed spans are about the same. A live span moves slightly with time. */
 function isAlike(a: Need, b: Need): boolean {
   const length_ms = a.to_ms - a.from_ms;
   const near = (x: number, y: number): boolean => Math.abs(x - y) <= length_ms * 0.01 + REST_MS;
@@ -259,7 +267,7 @@ function covers(asked: AskedSpan, need: Need): boolean {
   );
 }
 
-/** Whether an older span says nothing that a newer one does not. */
+/** Returns whether a newer span contains all data of an older one. */
 function replaces(newer: AskedSpan, older: AskedSpan): boolean {
   return (
     newer.from_ms <= older.from_ms &&
@@ -269,7 +277,7 @@ function replaces(newer: AskedSpan, older: AskedSpan): boolean {
   );
 }
 
-/** Each once: those of a span's last minutes are known from the stream, too. */
+/** Merges events without duplicates. The events of the last minutes are in both lists. */
 function mergedEvents(past: readonly Event[], live: readonly Event[]): Event[] {
   const all = new Map([...past, ...live].map((event) => [JSON.stringify(event), event]));
   return [...all.values()].sort((a, b) => a.at_ms - b.at_ms);

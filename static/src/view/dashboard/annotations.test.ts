@@ -47,8 +47,8 @@ const SET = annotationsOf(
   SPAN,
 );
 
-describe('annotations', () => {
-  it('of a GPU are its shown ones', () => {
+describe('chart annotations', () => {
+  it('annotations of a GPU are visible ones', () => {
     expect(labelsOf(SET.of(0).bands)).toEqual(['[1]']);
     expect(SET.of(1).conditions.map(({ label, color }) => [label, color])).toEqual([
       ['hot', 'red'],
@@ -56,7 +56,7 @@ describe('annotations', () => {
     ]);
   });
 
-  it('of several GPUs are named and joined', () => {
+  it('annotations of several GPUs are named and joined', () => {
     const { bands, conditions, markers } = SET.of(null);
     expect(bands).toEqual([band(1000, 1600, '[1]'), band(1700, 1800, '[2]')]);
     expect(labelsOf(conditions)).toEqual(['GPU 0: warm', 'GPU 1: hot']);
@@ -65,7 +65,7 @@ describe('annotations', () => {
     expect(labelsOf(SET.machine.markers)).toEqual(['epoch 3', 'later']);
   });
 
-  it('of a moment start with events near it', () => {
+  it('annotations of a time start with events', () => {
     const notes = (at_ms: number): string[] => labelsOf(notesAt(at_ms, SET.of(1), SPAN));
     expect(notes(1310)).toEqual(['Xid 79', 'hot', 'capped', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
@@ -78,7 +78,7 @@ describe('annotations', () => {
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
   });
 
-  it('of lane have gravest GPU first', () => {
+  it('lane has most severe GPU first', () => {
     const { flags, cells, conditions } = SET.lane;
     expect(labelsOf(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
     expect(labelsOf(cells)).toEqual(['[1]', '[2]']);
@@ -89,7 +89,7 @@ describe('annotations', () => {
     ]);
   });
 
-  it('of lane join what several GPUs have', () => {
+  it('lane joins conditions of several GPUs', () => {
     const spans = (gpu: number): ConditionSpan[] => [
       span(1000 + gpu, 2000, 'notice', 'capped'),
       ...(gpu === 2 ? [span(1500, 2000, 'critical', 'lost')] : []),

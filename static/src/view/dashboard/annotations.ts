@@ -1,4 +1,4 @@
-/** Cells, runs, conditions, events and marks on charts and in the lane above them. */
+/** Annotations of charts and of the lane above them: cells, runs, conditions, events and marks. */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
 import { grouped } from '../../lib/grouped';
@@ -12,14 +12,14 @@ import { kernelHolder } from '../../model/holders';
 import type { Markers } from '../event-markers';
 import { colorOf, type Palette } from '../palette';
 
-/** Bands and markers of a chart, and the conditions that its tooltip names. */
+/** The bands and markers of a chart, and the conditions that its tooltip lists. */
 export interface Annotations {
   bands: readonly Band[];
   conditions: readonly Band[];
   markers: readonly EventMarker[];
 }
 
-/** A row of the lane: conditions of one GPU, or one condition of several GPUs. */
+/** A row of the lane: the conditions of one GPU, or one condition of several GPUs. */
 export interface ConditionRow {
   gpus: readonly number[];
   bands: readonly (Band & { level: Level; gpus: readonly number[] })[];
@@ -29,15 +29,17 @@ export type AnnotationSet = ReturnType<typeof annotationsOf>;
 
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
 
-/** How near the pointer has to be to a marker, as a share of what is shown. */
+/** The maximum distance of the pointer from a marker, as a share of the displayed span. */
 const NEAR = 0.015;
 const MOST_NOTES = 4;
-/** Bands of one name with a shorter gap between them are one, as a share of what is shown. */
+/**
+ * The maximum gap between bands of the same name that are merged, as a share of the displayed span.
+ */
 const GAP = 0.002;
-/** Rows of conditions that always have room, so that a new condition moves no chart. */
+/** The minimum number of rows for conditions, so that a new condition does not move the charts. */
 export const ROWS = 2;
 
-/** Returns the annotations of the charts of these GPUs; `bands` are those of cells and runs. */
+/** Returns the annotations of the charts of these GPUs. `bands` are cells and runs. */
 export function annotationsOf(
   gpus: readonly number[],
   bands: ByGpu<Band>,
@@ -68,12 +70,12 @@ export function annotationsOf(
     return gpus.length > 1 ? named(gpu, own) : own;
   });
   return {
-    /** Returns those of a GPU's charts, or of charts of all GPUs where `gpu` is `null`. */
+    /** Returns the annotations of a GPU's charts, or of charts of all GPUs if `gpu` is `null`. */
     of: (gpu: number | null): Annotations =>
       gpu === null
         ? {
             bands: cells,
-            // Tooltips would be full of ordinary conditions.
+            // Ordinary conditions of all GPUs would fill the tooltip.
             conditions: [...conditions].flatMap(([one, all]) =>
               named(
                 one,
@@ -87,9 +89,11 @@ export function annotationsOf(
             conditions: conditions.get(gpu) ?? [],
             markers: [...(markers.byGpu.get(gpu) ?? []), ...markers.ofAll],
           },
-    /** Those of the machine's charts: cells, runs and marks, without the state of GPUs. */
+    /**
+     * The annotations of the machine's charts: cells, runs and marks, without the states of GPUs.
+     */
     machine: { bands: cells, conditions: [], markers: markers.ofAll },
-    /** Those of the lane above all charts; of conditions, the gravest come first. */
+    /** The annotations of the lane above all charts. The most severe conditions come first. */
     lane: {
       flags: [...events, ...markers.ofAll]
         .filter(({ at_ms }) => at_ms >= from_ms && at_ms <= to_ms)
@@ -101,8 +105,8 @@ export function annotationsOf(
 }
 
 /**
- * Returns the rows of conditions, sorted by severity. Conditions that are open on several GPUs are
- * joined if there are more rows than have room.
+ * Returns the rows of conditions, sorted by severity. If there are too many rows, ongoing
+ * conditions of several GPUs are merged.
  */
 function conditionRows(
   conditions: ByGpu<Band & { level: Level }>,
@@ -129,7 +133,7 @@ function conditionRows(
   return sortRows([...rows, ...toConditionRows(all.filter((band) => !isJoined(band)))]);
 }
 
-/** Returns rows of one GPU each, in which no band covers another. */
+/** Returns rows of one GPU each, without overlapping bands. */
 function toConditionRows(all: ConditionRow['bands']): ConditionRow[] {
   const byGpu = grouped(all, ({ gpus }) => gpus[0]);
   return sortRows(
@@ -142,13 +146,13 @@ function toConditionRows(all: ConditionRow['bands']): ConditionRow[] {
   );
 }
 
-/** Sorts rows by the gravest of their bands, then by GPU. */
+/** Sorts rows by their most severe band, then by GPU. */
 function sortRows(rows: readonly ConditionRow[]): ConditionRow[] {
   const rank = ({ bands }: ConditionRow): number => levelRank(bands[0]?.level ?? 'none');
   return [...rows].sort((a, b) => rank(a) - rank(b) || (a.gpus[0] ?? 0) - (b.gpus[0] ?? 0));
 }
 
-/** Distributes bands over few rows, so that none covers another; the first get the first rows. */
+/** Distributes bands over few rows without overlaps. The first bands get the first rows. */
 function packBands<B extends Band>(bands: readonly B[]): B[][] {
   const rows: B[][] = [];
   for (const band of bands) {
@@ -164,7 +168,7 @@ function packBands<B extends Band>(bands: readonly B[]): B[][] {
   return rows;
 }
 
-/** Returns the executions of cells as bands by GPU; a cell has the color of its notebook. */
+/** Returns the executions of cells as bands by GPU. A cell has the color of its notebook. */
 export function cellBands(
   executions: readonly CellExecution[],
   notebookOf: (execution: CellExecution) => string,
@@ -189,7 +193,7 @@ export function cellBands(
   return grouped(bands, ({ gpu }) => gpu);
 }
 
-/** Returns the notes of a moment: events first, then bands. */
+/** Returns the notes about a time: events first, then bands. */
 export function notesAt(
   at_ms: number,
   { bands, conditions, markers }: Annotations,
@@ -208,7 +212,7 @@ export function notesAt(
   );
 }
 
-/** Joins bands of one name that meet: a cell or a step that ran on several GPUs. */
+/** Merges adjacent bands of the same name, such as a cell or a step that ran on several GPUs. */
 function mergeBands<B extends Band>(bands: readonly B[], gap_ms: number): B[] {
   const all: B[] = [];
   const last = new Map<string, B>();

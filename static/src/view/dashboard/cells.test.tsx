@@ -36,7 +36,7 @@ function run(
   };
 }
 
-describe('the table of cells', () => {
+describe('cell table', () => {
   let otherPath: string | undefined;
   const notebooks = {
     pathOf: (kernelId: string) => ({ here: 'a/new.ipynb', other: otherPath })[kernelId] ?? null,
@@ -58,7 +58,7 @@ describe('the table of cells', () => {
   const names = (): string[] =>
     [...host.querySelectorAll('tbody button')].map((one) => one.textContent);
 
-  it('has the most expensive first, by chosen column', async () => {
+  it('most expensive cell of the column is first', async () => {
     update(runs);
     expect(names()).toEqual(['[1] slow', '[1] hot']);
     const energy = [...host.querySelectorAll<HTMLButtonElement>('th button')].at(-1);
@@ -68,7 +68,7 @@ describe('the table of cells', () => {
     expect(energy?.closest('th')?.getAttribute('aria-sort')).toBe('descending');
   });
 
-  it('leads to notebooks whose kernel still runs, by the name that they have now', () => {
+  it('notebook with running kernel opens by current name', () => {
     update(runs);
     const [hot, slow] = host.querySelectorAll<HTMLButtonElement>('tbody button');
     expect([hot?.disabled, slow?.disabled]).toEqual([true, false]);
@@ -84,17 +84,17 @@ describe('the table of cells', () => {
     const shown = (): string[] =>
       [...host.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent).sort();
     expect(shown()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
-    // Also after their kernels have ended.
+    // Names stay distinct after the kernels have ended.
     update([run('one', 'gone', 5, 1, 'a/old.ipynb'), run('two', 'gone too', 5, 1, 'b/old.ipynb')]);
     expect(shown()).toEqual(['a/old.ipynb', 'b/old.ipynb']);
   });
 
-  it('is not there without any', () => {
+  it('empty table is hidden', () => {
     update(runs, 1);
     expect(host.childElementCount).toBe(0);
   });
 
-  it('has few rows until all are requested', async () => {
+  it('few rows are shown until table is expanded', async () => {
     update([...runs, run('a', 'here', 5, 1), run('b', 'here', 4, 1)]);
     expect(names()).toHaveLength(3);
     const more = host.querySelector<HTMLButtonElement>('.gpumon-section-head button');

@@ -13,7 +13,7 @@ const COLUMNS = table((): readonly [CellOrder, string][] => [
   ['peak', trans.__('Peak memory')],
   ['energy', trans.__('Energy')],
 ]);
-/** Rows at first, and on request. */
+/** The number of rows at first, and after expanding the table. */
 const FEW = 3;
 const MOST = 20;
 
@@ -25,7 +25,7 @@ export interface CellTableProps {
   notebooks?: NotebookHost | undefined;
 }
 
-/** The executions of notebooks' cells, the most expensive first. */
+/** Shows the executions of notebook cells, the most expensive first. */
 export function CellTable({
   executions,
   gpus,
@@ -85,7 +85,7 @@ export function CellTable({
                     type="button"
                     class="gpumon-process-link gpumon-process-name"
                     title={code}
-                    // After a restart of its kernel, the notebook cannot be opened from here.
+                    // After its kernel was restarted, the notebook cannot be opened from the table.
                     disabled={(notebooks?.pathOf(kernelId) ?? null) === null}
                     onClick={() => notebooks?.open(kernelId)}
                   >

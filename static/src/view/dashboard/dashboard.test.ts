@@ -23,7 +23,7 @@ interface Shown {
   address: () => string;
 }
 
-/** The dashboard of so many GPUs, of which each draws 10 W more than the one before. */
+/** Shows the dashboard of `count` GPUs. Each GPU draws 10 W more than the previous one. */
 function shown(count: number, address = '', request?: Request): Shown {
   const gpus = Array.from({ length: count }, (_, index) =>
     gpu(index, { power: { ...gpu(index).power, draw_watts: 10 * index } }),
@@ -71,7 +71,7 @@ const texts = (entries: HTMLElement[]): string[] =>
 const pressed = (entries: HTMLElement[]): (string | null)[] =>
   entries.map((one) => one.getAttribute('aria-pressed'));
 
-/** Opens or closes the menu of this name, or returns `null` if there is none. */
+/** Opens or closes the menu of this name. Returns `null` if there is none. */
 function toggleMenu(element: HTMLElement, name: string, open = true): HTMLDetailsElement | null {
   const summary = [...element.querySelectorAll('summary')].find(
     (one) => one.getAttribute('aria-label')?.replace(/: \d.*|: Custom.*/, '') === name,
@@ -95,7 +95,7 @@ function press(element: Element | null, text: string | RegExp): void {
     ?.click();
 }
 
-it('menu of charts has words of the vendor', () => {
+it('chart menu has vendor terms', () => {
   const { element, store, render } = shown(1);
   const machine = inventory(1, 'amd');
   store.apply(hello({ inventory: machine, sample: sample(NOW, [gpu(0)]) }));
@@ -110,8 +110,8 @@ it('menu of charts has words of the vendor', () => {
   expect(element.querySelector('option')?.textContent).toBe('Add a chart');
 });
 
-describe('the legends of a dashboard', () => {
-  it('isolate a GPU in all charts by a click, and hide one by a click or a key with Ctrl or Shift', () => {
+describe('dashboard legends', () => {
+  it('click isolates GPU, modifier hides it', () => {
     const { element, address } = shown(3);
     const click = (at: number, keys: MouseEventInit = {}): void => {
       legend(element)[at]?.dispatchEvent(new MouseEvent('click', { bubbles: true, ...keys }));
@@ -136,7 +136,7 @@ describe('the legends of a dashboard', () => {
     expect(address()).toBe('');
   });
 
-  it('of many GPUs name median, extremes and chosen', () => {
+  it('many GPUs have median, extremes and selected ones', () => {
     const { element, address } = shown(64);
     const median = (): string | undefined =>
       element.querySelector('[data-plot="all power.draw_watts"] .gpumon-readouts > span')
@@ -157,7 +157,7 @@ describe('the legends of a dashboard', () => {
     expect(address()).toBe('');
   });
 
-  it('keep to an extreme until another passes it by a share of the axis that is drawn', () => {
+  it('named extreme changes only by clear margin', () => {
     allOnScreen();
     const { element, store, render } = shown(13);
     store.trackMetrics(['pcie.rx_bytes_per_second']);
@@ -179,7 +179,7 @@ describe('the legends of a dashboard', () => {
   });
 });
 
-describe('the charts of a dashboard', () => {
+describe('dashboard charts', () => {
   const plots = (element: HTMLElement): (string | null)[] =>
     [...element.querySelectorAll('[data-plot]')].map((plot) => plot.getAttribute('data-plot'));
   const openMenu = async (element: HTMLElement, plot: string): Promise<Element | null> => {
@@ -195,7 +195,7 @@ describe('the charts of a dashboard', () => {
     await Promise.resolve();
   };
 
-  it('are moved, removed and added by menus', async () => {
+  it('menus move, remove and add charts', async () => {
     const { element, address } = shown(
       2,
       'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu',
@@ -219,7 +219,7 @@ describe('the charts of a dashboard', () => {
     expect(address()).toBe('');
   });
 
-  it('are copied as they are when somebody asks for it, and it is said where that fails', async () => {
+  it('charts are copied, and failure is reported', async () => {
     const { element, store, render } = shown(2, 'charts=power.draw_watts');
     const writeText = vi.fn<(text: string) => Promise<void>>(() => Promise.resolve());
     vi.stubGlobal('navigator', { clipboard: { writeText } });
@@ -237,7 +237,7 @@ describe('the charts of a dashboard', () => {
     );
   });
 
-  it('have no zoom any more after Escape, live or not', () => {
+  it('Escape resets the zoom', () => {
     const { element, address } = shown(2, 'axes=power.draw_watts:100:200&fit=1');
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
     expect(address()).toBe('');
@@ -246,10 +246,10 @@ describe('the charts of a dashboard', () => {
 
 const HOUR = 3_600_000;
 
-describe('the past', () => {
+describe('dashboard history', () => {
   const DAYS = 24 * 60;
 
-  /** Charts of the power over so many minutes, as the server answers them. */
+  /** Shows charts of the power over this many minutes, with the server's history. */
   async function remembered(
     minutes: number,
     answer: (from_ms: number, to_ms: number) => HistorySpan,
@@ -278,7 +278,7 @@ describe('the past', () => {
   const note = (element: HTMLElement): HTMLElement | null =>
     element.querySelector<HTMLElement>('.gpumon-past-note');
 
-  it('is asked of the server for what is drawn, and copied as it is shown', async () => {
+  it('drawn metrics are requested and copied', async () => {
     const { element, asked } = await remembered(7 * DAYS, (from_ms) =>
       historySpan({ from_ms, to_ms: NOW, resolution_ms: 6 * HOUR }, Array<number>(41).fill(500)),
     );
@@ -298,7 +298,7 @@ describe('the past', () => {
     expect(rows[3]).toContain(',500,490,510');
   });
 
-  it('that is shorter than what is shown says so, how to keep more, and shows what there is', async () => {
+  it('short history is explained', async () => {
     const { element, address } = await remembered(7 * DAYS, (_, to_ms) =>
       historySpan({ from_ms: NOW - 6 * HOUR, to_ms, resolution_ms: HOUR }, [1, 2, 3, 4, 5, 6]),
     );
@@ -312,7 +312,7 @@ describe('the past', () => {
     );
   });
 
-  it('on a disk that fails is said with the reason, which cures more than a folder', async () => {
+  it('disk failure is explained', async () => {
     const storage = { on_disk: false, problem: 'The disk is full.', reach_ms: HOUR };
     const { element } = await remembered(DAYS, (_, to_ms) =>
       historySpan({ from_ms: NOW - HOUR, to_ms, resolution_ms: HOUR, storage }, [1]),
@@ -322,18 +322,18 @@ describe('the past', () => {
     expect(note(element)?.querySelector('code')).toBeNull();
   });
 
-  it('of the last minutes is in the stream', () => {
+  it('last minutes come from the stream', () => {
     const request = vi.fn<Request>();
     shown(1, 'charts=power&span=5', request);
     expect(request).not.toHaveBeenCalled();
   });
 });
 
-describe('a comparison', () => {
+describe('comparison', () => {
   const spans = vi.fn<Request>((path) => {
     const query = new URL(path, 'http://x/').searchParams;
     const [from_ms, to_ms] = [Number(query.get('from_ms')), Number(query.get('to_ms'))];
-    // Yesterday it drew half as much.
+    // Earlier than one hour ago, the power was half as much.
     const watts = Array<number>(12).fill(to_ms < NOW - HOUR ? 200 : 400);
     return Promise.resolve(
       Response.json(historySpan({ from_ms, to_ms, resolution_ms: (to_ms - from_ms) / 12 }, watts)),
@@ -348,7 +348,7 @@ describe('a comparison', () => {
     );
   };
 
-  it('asks for the earlier span, and says how far the one shown is from it', async () => {
+  it('earlier span is requested and compared', async () => {
     const { element, address, render } = shown(1, 'charts=power', spans);
     press(toggleMenu(element, 'Compare'), '1 d earlier');
     expect(address()).toBe('charts=power&compare=86400000');
@@ -365,7 +365,7 @@ describe('a comparison', () => {
     ).toBe(true);
   });
 
-  it('comes back with its address, and ends', async () => {
+  it('comparison is restored from URL, and ends', async () => {
     const { element, address, render } = shown(1, 'charts=power&compare=3600000', spans);
     const menu = toggleMenu(element, 'Compared');
     expect(menu?.querySelector('summary')?.textContent).toBe('1\u00a0h earlier');
@@ -379,7 +379,7 @@ describe('a comparison', () => {
     expect(element.querySelector('.gpumon-comparison')).toBeNull();
   });
 
-  it('offers no time before the history', async () => {
+  it('times before the history are not offered', async () => {
     const begun = vi.fn<Request>(() =>
       Promise.resolve(
         Response.json(
@@ -409,7 +409,7 @@ describe('paused charts', () => {
   const status = (element: HTMLElement): HTMLElement =>
     find(element, '[data-testid=gpumon-status]');
 
-  it('say when in head, with resume button', () => {
+  it('header shows pause and resume button', () => {
     const { element, address, render } = shown(1);
     const resume = (): HTMLElement | null =>
       element.querySelector('.gpumon-head [data-testid=gpumon-resume]');
@@ -426,7 +426,7 @@ describe('paused charts', () => {
     render();
   });
 
-  it('are announced, and so is their end', () => {
+  it('pause and resume are announced', () => {
     const { element } = shown(1);
     const spoken = find(element, '.gpumon-head [role=status]');
     expect(spoken.textContent).toBe('');
@@ -436,7 +436,7 @@ describe('paused charts', () => {
     expect(spoken.textContent).toBe('Charts resumed');
   });
 
-  it('do not hide that the connection is lost', () => {
+  it('pause does not hide a lost connection', () => {
     const { element, store, render } = shown(1, `from=${NOW - 60_000}&to=${NOW}`);
     store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: NOW + 5000 };
     render();
@@ -445,13 +445,13 @@ describe('paused charts', () => {
   });
 });
 
-describe('the toolbar', () => {
+describe('toolbar', () => {
   const summaries = (element: HTMLElement): (string | null)[] =>
     [...element.querySelectorAll('.gpumon-controls summary')].map((one) =>
       one.getAttribute('aria-label'),
     );
 
-  it('names all controls, with tooltips', () => {
+  it('all controls have names and tooltips', () => {
     const { element } = shown(2, '', vi.fn<Request>());
     expect(summaries(element)).toEqual([
       'GPUs: 2 GPUs',
@@ -466,7 +466,7 @@ describe('the toolbar', () => {
     expect(icons.every((one) => one.getAttribute('title') !== null)).toBe(true);
   });
 
-  it('chooses GPUs and spans in menus', () => {
+  it('menus select GPUs and time ranges', () => {
     const { element, address } = shown(3);
     const gpus = toggleMenu(element, 'GPUs');
     press(gpus, '1');
@@ -480,7 +480,7 @@ describe('the toolbar', () => {
     expect([address(), range?.open]).toEqual(['span=15', false]);
   });
 
-  it('zooms to custom span', () => {
+  it('custom time range zooms', () => {
     const { element, address } = shown(1);
     const range = toggleMenu(element, 'Time range');
     const [from, to] = range?.querySelectorAll('input') ?? [];
@@ -500,7 +500,7 @@ describe('the toolbar', () => {
     expect(range?.querySelector('summary')?.textContent).toBe('Custom: 2\u00a0min');
   });
 
-  it('opens menus upward where only there is room', () => {
+  it('menu opens upward if only there is room', () => {
     const { element } = shown(1);
     const menu = element.querySelector<HTMLElement>('.gpumon-controls .gpumon-menu');
     if (menu !== null) {
@@ -512,8 +512,8 @@ describe('the toolbar', () => {
   });
 });
 
-describe('the lane', () => {
-  it('has conditions by GPU with text', () => {
+describe('lane', () => {
+  it('lane has conditions by GPU with text', () => {
     const { element, store, render } = shown(4);
     const texts = (selector: string): string[] =>
       [...element.querySelectorAll(`.gpumon-lane ${selector}`)].map((one) => one.textContent);
@@ -539,7 +539,7 @@ describe('the lane', () => {
     expect(texts('.gpumon-lane-label > span')).toEqual(['Marks', 'GPU 1', 'GPU 2', 'GPU 3']);
   });
 
-  it('shows mark about to be added as flag', () => {
+  it('lane shows draft of mark as flag', () => {
     const { element } = shown(1, '', vi.fn<Request>());
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
     expect(element.querySelector('.gpumon-lane-flag')?.textContent).toBe('…');
@@ -568,7 +568,7 @@ describe('keys', () => {
     target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
   };
 
-  it('act on charts after click in legend', () => {
+  it('keys control charts after click in legend', () => {
     const { element, address } = shown(2, '', vi.fn<Request>());
     const [first] = legend(element);
     if (first === undefined) {
@@ -588,7 +588,7 @@ describe('keys', () => {
     expect(element.querySelector('.gpumon-shortcuts')?.closest('details')?.open).toBe(true);
   });
 
-  it('for buttons and text do not reach charts', () => {
+  it('keys for buttons and text are ignored', () => {
     const { element, address } = shown(2, '', vi.fn<Request>());
     const before = address();
     const [first] = legend(element);
@@ -607,12 +607,12 @@ describe('keys', () => {
   });
 });
 
-describe('a mark', () => {
+describe('marks', () => {
   const type = (element: HTMLElement, key: string): void => {
     element.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
   };
 
-  it('is asked for by a key at the moment shown, and what the server has against it is said', async () => {
+  it('key sets mark, and server error is shown', async () => {
     const request = vi.fn<Request>();
     const { element } = shown(1, '', request);
     type(element, 'm');
@@ -650,14 +650,14 @@ describe('a mark', () => {
     expect(JSON.parse(init?.body as string)).toEqual({ text: 'epoch 3', at_ms: NOW });
   });
 
-  it('cannot be set where nothing can be asked', () => {
+  it('marks need a server', () => {
     const { element } = shown(1);
     type(element, 'm');
     expect(element.querySelector('.gpumon-mark-form')).toBeNull();
   });
 });
 
-it('alert chip shows only the GPUs with alerts', () => {
+it('alert chip shows only GPUs with alerts', () => {
   const { element, store, render, address } = shown(3);
   const lost = { state: 'lost' as const, since_ms: NOW };
   const gpus = [gpu(0), gpu(1, { health: lost }), gpu(2)];

@@ -1,4 +1,4 @@
-/** The charts of GPUs and of the machine, on one axis of time. */
+/** The charts of GPUs and of the machine, with a common time axis. */
 
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
@@ -60,21 +60,21 @@ import { Toolbar, type Draft, type ToolbarMenu } from './toolbar';
 
 export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
-  /** Something else is shown, and may be remembered. */
+  /** Called with a new state, which the application may store. */
   onState: (state: DashboardState) => void;
-  /** Asks the server something over HTTP; without it, nothing can be marked. */
+  /** Sends an HTTP request to the server. Without it, no marks can be set. */
   request?: Request | undefined;
-  /** Whether nothing can be marked there. */
+  /** Whether the server is only displayed, so that no marks can be set. */
   readOnly?: boolean | undefined;
 }
 
-/** The most GPUs for which 50 samples a second are drawn. */
+/** The maximum number of GPUs whose traces of 50 values per second are drawn. */
 const TRACED_GPUS = 2;
 const STEP = 0.25;
-/** The usual heights of charts of all GPUs, and of single GPUs. */
+/** The default heights of charts of all GPUs, and of charts of single GPUs. */
 const HEIGHT_PX = 112;
 const APART_HEIGHT_PX = 150;
-/** Selectors of controls that use every key, and of controls that a space presses. */
+/** The selectors of controls that use every key, and of controls that the space key activates. */
 const TYPED_INTO = ['input', 'select', 'textarea', '.gpumon-menu>div'];
 const PRESSED = ['button', 'a', 'summary'];
 const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
@@ -85,13 +85,16 @@ export class Dashboard extends StoreView {
   private readonly recorded = remembered(recorded);
   private state: DashboardState;
   private traced = false;
-  /** The readings that were requested besides the usual ones; `null` before the first time. */
+  /**
+   * The metrics that were requested in addition to the default ones; `null` before the first
+   * request.
+   */
   private tracked: string | null = null;
   private opened: ToolbarMenu | null = null;
   private draft: Draft | null = null;
-  /** The line whose name is pointed at, by id. */
+  /** The ID of the line under the pointer. */
   private pointed: string | null = null;
-  /** The server's record of what is shown, if that is needed. */
+  /** The server's history of the displayed span, if it is needed. */
   private shown: Known | null = null;
 
   constructor(
@@ -111,7 +114,8 @@ export class Dashboard extends StoreView {
     );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('click', ({ detail, target }) => {
-      // After a click, keys act on the charts again. A button pressed by a key keeps the focus.
+      // After a click, keys control the charts again. A button that was activated by a key keeps
+      // the focus.
       const isOnCharts =
         target instanceof Element &&
         target.closest('.gpumon-controls, .gpumon-plot-sections') !== null &&
@@ -164,7 +168,7 @@ export class Dashboard extends StoreView {
     const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
     const known = this.past.findKnown(need);
     const compared = this.past.findCompared(need);
-    // The server records the owners of some memory only.
+    // The history does not have the memory of every holder.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
     const { status, ...head } = this.head(chosen, true);
@@ -182,13 +186,13 @@ export class Dashboard extends StoreView {
     const context: PlotContext = {
       timeline,
       mean_ms: known === null || !isMean(known, this.cursor.at_ms) ? 0 : known.answer.resolution_ms,
-      // The driver's own records are of the last minutes.
+      // The driver's traces only cover the last minutes.
       traces: known === null ? store.traces : NO_TRACES,
       window: {
         ...window,
         gap_ms: known?.gap_ms ?? window.gap_ms,
         times_ms: timeline.times_ms,
-        // Charts are drawn again when the compared lines change.
+        // A changed revision redraws the charts after the compared lines have changed.
         revision: `${timeline.revision} ${compared?.revision ?? ''}`,
       },
       compared,
@@ -352,12 +356,12 @@ export class Dashboard extends StoreView {
     return this.options.request !== undefined && this.options.readOnly !== true;
   }
 
-  /** Returns the pixels of the device that a chart has; 0 until one is drawn. */
+  /** Returns the width of a chart in device pixels, or 0 if none has been drawn. */
   private chartWidth(): number {
     return this.element.querySelector('canvas')?.width ?? 0;
   }
 
-  /** Requests the driver's own records, where there are few enough GPUs. */
+  /** Requests the driver's traces if there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
     const traced = count > 0 && count <= TRACED_GPUS && isApart(this.state, count);
@@ -367,7 +371,7 @@ export class Dashboard extends StoreView {
     }
   }
 
-  /** Requests what is drawn, by itself or because somebody chose it. */
+  /** Requests the metrics of the default charts and of the charts that the user selected. */
   private trackCharts(): void {
     const chosen = uncharted(this.state.charts ?? []);
     if (chosen.join() !== this.tracked) {
@@ -376,7 +380,7 @@ export class Dashboard extends StoreView {
     }
   }
 
-  /** The list of shortcuts describes these keys. */
+  /** Handles the keyboard shortcuts, which the help menu lists. */
   private onKey(event: KeyboardEvent): void {
     const { key } = event;
     if (event.ctrlKey || event.metaKey || event.altKey || isForControl(event.target, key)) {
@@ -397,7 +401,7 @@ export class Dashboard extends StoreView {
       this.change(reset);
     } else if (key === '?' || (key === 'm' && this.canMark)) {
       this.onOpen(key === 'm' ? 'marks' : 'help', true);
-      // The next keys are for what is opened, and may come before the next frame.
+      // The next keys are for the opened menu, and may arrive before the next frame.
       this.render();
     } else {
       return;
@@ -414,7 +418,7 @@ interface PlotSectionProps {
   isFirst: boolean;
 }
 
-/** Charts that belong together, under their heading. */
+/** Shows a group of charts with its heading. */
 function PlotSection({
   section: { key, gpu, title, plots, missing },
   context: given,
@@ -470,14 +474,18 @@ function PlotSection({
 }
 
 /**
- * Returns `true` if the focused control uses the key: to type, to press, or to move within a menu.
+ * Returns whether the focused control uses the key: for typing, for activation, or to move within a
+ * menu.
  */
 function isForControl(target: EventTarget | null, key: string): boolean {
   const controls = key === ' ' ? [...TYPED_INTO, ...PRESSED] : TYPED_INTO;
   return target instanceof Element && target.closest(controls.join()) !== null;
 }
 
-/** Whether the value at a moment is a mean; what was received since is not averaged. */
+/**
+ * Returns whether the value at a time is a mean. Live samples after the server's answer are not
+ * means.
+ */
 function isMean({ areMeans, answer }: Known, at_ms: number | null): boolean {
   return areMeans && at_ms !== null && at_ms <= answer.to_ms;
 }

@@ -1,26 +1,29 @@
 /**
- * Zooming a chart with the pointer: drag, wheel, pinch, and a double click that undoes it. A drag
- * with Shift moves it.
+ * Gestures on a chart: zooming by drag, wheel and pinch, a double click that resets the zoom, and
+ * moving by a drag with Shift.
  */
 
 import type { Chart } from '../../chart/chart';
 import { h, setAttribute, setShown, setStyle } from '../../lib/dom';
 
-/** A shorter way is a click. */
+/** The minimum distance of a drag in pixels. A shorter one is a click. */
 const LEAST_PX = 4;
-/** The wheel's way that zooms by a factor of two; a notch is 100 to 120. */
+/** The distance of the wheel that zooms by a factor of two. A notch is 100 to 120. */
 const DOUBLE_PX = 240;
-/** What browsers count as a line where a wheel counts in lines. */
+/** The height of a line for wheels that count in lines. */
 const LINE_PX = 40;
 
 export interface GestureListener {
-  /** The span between two moments was drawn over. */
+  /** Called after a drag from one time to another. */
   onZoom: (a_ms: number, b_ms: number) => void;
-  /** More or less time is requested, by a factor, with a moment where it is. */
+  /** Called to show `factor` times as much time, with `at_ms` at the same position. */
   onZoomBy: (factor: number, at_ms: number) => void;
-  /** The chart is grabbed. Returns a function that moves it by some time, counted from there. */
+  /**
+   * Called when the chart is grabbed. Returns a function that moves the chart by a time, relative
+   * to its position when grabbed.
+   */
   onGrab: () => (by_ms: number) => void;
-  /** The range between two values was drawn over. */
+  /** Called after a drag on the value axis from one value to another. */
   onAxis: (a: number, b: number) => void;
   onReset: () => void;
 }
@@ -29,11 +32,11 @@ interface Drag {
   x: number;
   y: number;
   onAxis: boolean;
-  /** Moves what is shown to where the pointer is; `null` where something is drawn over. */
+  /** Moves the grabbed chart to the pointer; `null` if the drag selects a range. */
   move: ((x: number) => void) | null;
 }
 
-/** Lets `host` be zoomed. A wheel alone scrolls the page, as everywhere. */
+/** Adds the gestures to `host`. The wheel without a modifier key still scrolls the page. */
 export function addGestures(host: HTMLElement, chart: Chart, listener: GestureListener): void {
   addDrag(host, chart, listener);
   addPinch(host, chart, listener);
@@ -42,7 +45,7 @@ export function addGestures(host: HTMLElement, chart: Chart, listener: GestureLi
     'wheel',
     (event) => {
       const at_ms = chart.timeAt(event.clientX);
-      // Browsers report a pinch on a touchpad as a wheel with Ctrl.
+      // Browsers report a pinch on a touchpad as a wheel event with Ctrl.
       if ((event.ctrlKey || event.metaKey) && at_ms !== null) {
         event.preventDefault();
         const way_px = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PX : 1);
@@ -53,7 +56,10 @@ export function addGestures(host: HTMLElement, chart: Chart, listener: GestureLi
   );
 }
 
-/** Moves the brush by hand: it follows the pointer between two renderings, too. */
+/**
+ * Adds dragging. The brush is not rendered by Preact, so that it also follows the pointer between
+ * two frames.
+ */
 function addDrag(
   host: HTMLElement,
   chart: Chart,
@@ -112,7 +118,7 @@ function addDrag(
   host.addEventListener('pointercancel', stop);
 }
 
-/** Two fingers: the time between them stays between them. */
+/** Adds pinching. The time between the two fingers stays between them. */
 function addPinch(host: HTMLElement, chart: Chart, { onZoomBy }: GestureListener): void {
   const fingers = new Map<number, number>();
   const apart = (): number => {

@@ -1,4 +1,4 @@
-/** A dashboard in a page, fed by a connection to a gpumon server. */
+/** A dashboard on a page, with the data of a connection to a gpumon server. */
 
 import { fromAddress, toAddress } from '../../model/dashboard/state';
 import { mountView, type Mounted, type MountOptions } from '../mount';
@@ -6,18 +6,21 @@ import type { ViewOptions } from '../store-view';
 import { Dashboard } from './dashboard';
 
 export interface DashboardMountOptions extends MountOptions, ViewOptions {
-  /** What to show, as the part of an address that says so. */
+  /** The state to show, as a URL query. */
   address: string;
-  /** Something else is shown; `address` brings it back. */
+  /** Called with the URL query of a new state. */
   onAddress: (address: string) => void;
 }
 
 export interface MountedDashboard extends Mounted {
-  /** Shows what another address says. */
+  /** Shows the state of another URL query. */
   show: (address: string) => void;
 }
 
-/** A zoom by wheel or fingers is many states; browsers take few addresses in a second. */
+/**
+ * The minimum time between two calls of `onAddress`. Zooming by wheel or fingers changes the state
+ * often, but browsers limit the rate of URL changes.
+ */
 const APART_MS = 300;
 
 export function mountDashboard(

@@ -7,13 +7,13 @@ import { trans } from '../../lib/translation';
 import { useView } from '../component-view';
 import { ROWS, type AnnotationSet } from './annotations';
 
-/** Flags in this last part of the lane have their text on the left. */
+/** The position in the lane from which flags have their text on the left. */
 const LAST_PART = 0.8;
-/** Text in less than this share of the lane would be cut to a letter or two. */
+/** The minimum share of the lane for text. Less room would cut the text to one or two letters. */
 const LEAST_ROOM = 0.05;
-/** Shorter bands, of about three pixels, are left out next to others. */
+/** The length of bands, about three pixels, below which they are omitted next to other bands. */
 const LEAST_BAND = 0.003;
-/** Flags within this share of the lane are one. */
+/** The maximum distance of flags that are merged, as a share of the lane. */
 const NEAR = 0.01;
 
 export interface LaneProps {
@@ -23,7 +23,7 @@ export interface LaneProps {
   isOneGpu: boolean;
 }
 
-/** Marks, cells and conditions over the time that the charts below show, with their names. */
+/** Shows marks, cells and conditions with their names, over the same span as the charts below. */
 export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): ComponentChild {
   const { cursor } = useView();
   const [isWhole, setWhole] = useState(false);
@@ -158,7 +158,10 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
   );
 }
 
-/** Leaves out bands that are shorter than this and start no later after the one before. */
+/**
+ * Omits bands that are shorter than `least_ms` and start less than `least_ms` after the previous
+ * band.
+ */
 function visibleBands(bands: readonly Band[], least_ms: number): Band[] {
   const shown: Band[] = [];
   for (const band of bands) {
@@ -170,7 +173,7 @@ function visibleBands(bands: readonly Band[], least_ms: number): Band[] {
   return shown;
 }
 
-/** Groups flags that are no further than `near_ms` from the first of their group. */
+/** Groups flags that are at most `near_ms` after the first flag of their group. */
 function groupedFlags(flags: readonly EventMarker[], near_ms: number): EventMarker[][] {
   const groups: EventMarker[][] = [];
   for (const flag of flags) {

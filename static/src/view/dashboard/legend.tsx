@@ -10,16 +10,18 @@ import { lineColor, pastValue, type PlotContext } from './plot-content';
 
 export interface LegendProps {
   lines: readonly PlotLine[];
-  /** Why a line is named, by its id. */
+  /** The reasons why lines are listed, by line ID. */
   notes?: ReadonlyMap<string, string>;
-  /** The ids of all lines that the legend acts on. */
+  /** The IDs of all lines that the legend controls. */
   ids: readonly string[];
-  /** The unit of values; without it, lines have names alone. */
+  /** The unit of the values. Without it, only names are shown. */
   unit?: Unit;
   context: PlotContext;
 }
 
-/** The names of lines with their values at the shown moment. Clicks isolate and hide lines. */
+/**
+ * Shows the names of lines with their values at the displayed time. Clicks isolate or hide lines.
+ */
 export function Legend({ lines, notes, ids, unit, context }: LegendProps): ComponentChild {
   const { hidden, change, onPoint } = context;
   const choose = (id: string, hides: boolean): void =>
@@ -44,7 +46,7 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             {unit && <LineValue line={line} unit={unit} context={context} />}
           </>
         );
-        // The median is computed from all lines, so that it cannot be selected alone.
+        // The median is computed from all lines, so it cannot be selected.
         return line.own !== undefined ? (
           <span key={series}>{content}</span>
         ) : (
@@ -54,7 +56,7 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             aria-pressed={!hidden.has(id)}
             onClick={(event) => choose(id, isHiding(event))}
             onKeyDown={(event) => {
-              // Some browsers make no click of a key with a modifier.
+              // Some browsers do not send a click for a key with a modifier.
               if ((event.key === 'Enter' || event.key === ' ') && isHiding(event)) {
                 event.preventDefault();
                 choose(id, true);
@@ -90,7 +92,10 @@ export function Swatch({
   );
 }
 
-/** A name that is cut where it is too long, but never in the number at its end: a PID. */
+/**
+ * Shows a name that is truncated if it is too long, but keeps the number at its end, which is a
+ * PID.
+ */
 export function Name({ text }: { text: string }): ComponentChild {
   const number = /(?<=\S)\s\(?\d+\)?$/.exec(text)?.[0] ?? '';
   return (
@@ -126,7 +131,7 @@ function LineValue({
   return <PastValue id={line.series} text={Number.isNaN(past) ? null : unit.text(past)} />;
 }
 
-/** Whether a click hides a line instead of isolating it. */
+/** Returns whether a click hides a line instead of isolating it. */
 function isHiding(event: MouseEvent | KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.shiftKey;
 }

@@ -1,4 +1,4 @@
-/** The past that the stream does not have, and the comparison with an earlier span. */
+/** The history before the stream, and the comparison with an earlier span. */
 
 import type { ComponentChild } from 'preact';
 
@@ -14,18 +14,18 @@ import { seriesKey, type GpuState } from '../../model/gpu';
 import { Past, type Known, type PastOptions } from '../../model/history/past';
 import type { HistorySpan } from '../../wire';
 
-/** A smaller missing share of what is shown is not reported. */
+/** The maximum missing share of the displayed span that is not reported. */
 const MISSING = 0.02;
 const KEEP_MORE = 'gpumon serve --data-dir DIR';
 const METRICS = FIGURES.map(({ metric }) => metric);
-/** The assumed width of charts that are not seen yet, in pixels of the device. */
+/** The assumed width of charts that have not been drawn yet, in device pixels. */
 const USUAL_WIDTH = 800;
-/** The pixels of the device that one point of a line has. */
+/** The distance of points on a line, in device pixels. */
 const POINT_PX = 2;
-/** Figures need no more points. */
+/** The number of points for figures. */
 const POINTS = 600;
 
-/** The content of charts, and their width in pixels of the device. */
+/** The data that the charts need, and the charts' width in device pixels. */
 export interface PastNeed {
   state: DashboardState;
   now_ms: number;
@@ -35,7 +35,7 @@ export interface PastNeed {
 }
 
 export class PastPart {
-  /** The first recorded moment; `null` until the server has answered. */
+  /** The first recorded time; `null` until the server has answered. */
   oldest_ms: number | null = null;
   private readonly past: Past;
   private readonly shown: Past;
@@ -45,7 +45,7 @@ export class PastPart {
 
   constructor(
     options: PastOptions,
-    /** Called with the first recorded moment to show everything since. */
+    /** Called with the first recorded time to show everything since then. */
     private readonly onAll: (oldest_ms: number) => void,
   ) {
     this.past = new Past(options);
@@ -57,14 +57,14 @@ export class PastPart {
     return this.past.isLoading;
   }
 
-  /** Returns the record of the shown span, and a note about its reach. */
+  /** Returns the history of the displayed span, and a note if it does not cover the span. */
   findKnown(need: PastNeed): { known: Known | null; note: ComponentChild } {
     const { now_ms, metrics } = need;
     const [from_ms, to_ms] = rangeOf(need.state, now_ms);
     const known = this.past.known({ from_ms, to_ms, points: pointsOf(need), metrics });
     this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
     const { problem } = this.past;
-    // A gap in what was streamed needs no explanation, so that a pause moves no chart.
+    // A gap in the streamed samples is not explained, so that a pause does not move the charts.
     const note = (from_ms < now_ms - STREAMED_MS || problem !== null) && (
       <PastNote
         missing={(known?.answer.oldest_ms ?? from_ms) - from_ms > MISSING * (to_ms - from_ms)}
@@ -77,7 +77,10 @@ export class PastPart {
     return { known, note };
   }
 
-  /** Returns the lines of the earlier span, moved to the shown one, and the figures of both. */
+  /**
+   * Returns the lines of the earlier span, moved to the displayed one, and the figures of both
+   * spans.
+   */
   compare(need: PastNeed, by_ms: number): { source: SeriesSource | null; figures: ComponentChild } {
     const { now_ms, metrics, gpus } = need;
     const [from_ms, to_ms] = rangeOf(need.state, now_ms);
@@ -91,7 +94,8 @@ export class PastPart {
     });
     const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
     this.oldest_ms = (earlier ?? shown)?.answer.oldest_ms ?? this.oldest_ms;
-    // Figures of a span that moves on are computed again with each point.
+    // The range is rounded to points, so that figures of a moving span are only computed again with
+    // each new point.
     const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
     const begin_ms = Math.floor(from_ms / step_ms) * step_ms;
     const end_ms = begin_ms + to_ms - from_ms;
@@ -151,13 +155,13 @@ export class PastPart {
   }
 }
 
-/** Returns as many points as a line can show. */
+/** Returns the number of points that a line can show. */
 function pointsOf({ width }: PastNeed): number {
   return Math.ceil((width || USUAL_WIDTH) / POINT_PX);
 }
 
 interface NoteProps {
-  /** Whether a part of what is shown is not recorded. */
+  /** Whether a part of the displayed span is not recorded. */
   missing: boolean;
   now_ms: number;
   answer: HistorySpan | null;
@@ -165,7 +169,7 @@ interface NoteProps {
   onAll: (oldest_ms: number) => void;
 }
 
-/** How far back the past is known where charts show more, and how to keep more of it. */
+/** Shows how far back the history goes if the charts show more, and how to keep more of it. */
 function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): ComponentChild {
   const isShort = answer !== null && missing;
   const storage = answer?.storage;

@@ -8,7 +8,10 @@ import type { Store } from '../../model/store';
 import { FailedPart, loadPart } from '../part';
 import type { PastNeed, PastPart } from './past-part';
 
-/** The server's history, for charts of more than the stream has. Its code is loaded on demand. */
+/**
+ * The server's history, for charts that show more than the stream has. Its code is loaded on
+ * demand.
+ */
 export class PastSource {
   private loaded: PastPart | null = null;
   private failed: ComponentChild = null;
@@ -19,10 +22,10 @@ export class PastSource {
 
   constructor(
     private readonly store: Store,
-    /** Without it, there is only what the stream has. */
+    /** Sends HTTP requests. Without it, only the streamed samples are available. */
     private readonly request: Request | undefined,
     private readonly invalidate: () => void,
-    /** Called when everything since a moment is to be shown. */
+    /** Called to show everything since the first recorded time. */
     private readonly onAll: (oldest_ms: number) => void,
   ) {}
 
@@ -30,12 +33,15 @@ export class PastSource {
     return this.loaded?.isLoading ?? (this.isRequested && this.failed === null);
   }
 
-  /** The first recorded moment; `null` if it is not known. */
+  /** The first recorded time; `null` if it is unknown. */
   get oldest_ms(): number | null {
     return this.loaded?.oldest_ms ?? null;
   }
 
-  /** Returns the record of the shown span; `null` if the stream has it, or until it is loaded. */
+  /**
+   * Returns the history of the displayed span, or `null` if the stream covers the span or the
+   * history is not loaded yet.
+   */
   findKnown(need: PastNeed): Known | null {
     const isNeeded = need.metrics.length > 0 && this.isNeeded(need);
     const found = isNeeded ? this.loadPart()?.findKnown(need) : undefined;
@@ -43,7 +49,10 @@ export class PastSource {
     return found?.known ?? null;
   }
 
-  /** Returns the lines to compare with; `null` without a comparison, or until they are loaded. */
+  /**
+   * Returns the lines of the compared span, or `null` if there is no comparison or they are not
+   * loaded yet.
+   */
   findCompared(need: PastNeed): SeriesSource | null {
     const by_ms = need.state.compared_ms;
     const compared = by_ms === null ? undefined : this.loadPart()?.compare(need, by_ms);
@@ -51,7 +60,7 @@ export class PastSource {
     return compared?.source ?? null;
   }
 
-  /** Renders the reach of the history, and the comparison of both spans. */
+  /** Renders the note about the start of the history, and the figures of the comparison. */
   renderNotes(): ComponentChild {
     return (
       <>
@@ -66,7 +75,9 @@ export class PastSource {
     this.loaded?.dispose();
   }
 
-  /** Whether more is shown than the stream has, or the stream was interrupted. */
+  /**
+   * Returns whether the displayed span is longer than the stream, or the stream was interrupted.
+   */
   private isNeeded({ state, now_ms }: PastNeed): boolean {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     const { timeline, gap_ms } = this.store;

@@ -1,4 +1,4 @@
-/** The values of a plot's lines, and what its chart shows. */
+/** The values of a plot's lines, and the content of its chart. */
 
 import { fittedAxis, wholeAxis } from '../../chart/axis';
 import type { ChartContent, ChartLine, TimeWindow } from '../../chart/content';
@@ -10,30 +10,33 @@ import { colorOf, dashOf, type Palette } from '../palette';
 import type { Freshness } from '../value';
 import type { Annotations } from './annotations';
 
-/** The strokes of lines that are compared with. */
+/** The dash pattern of the compared lines. */
 const EARLIER_DASH = [1.5, 3.5];
 
-/** The context that all plots of one rendering share. */
+/** The context that all plots of a frame share. */
 export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   timeline: SeriesSource;
-  /** The time that a value at the moment pointed at is the mean of; 0 where it is a reading. */
+  /**
+   * The length of the time range behind the value under the pointer, if it is a mean; 0 for a
+   * single reading.
+   */
   mean_ms: number;
-  /** An earlier span, moved to the time of the span that is shown; `null` without one. */
+  /** The compared span, moved to the time of the displayed one; `null` without a comparison. */
   compared: SeriesSource | null;
-  /** The driver's own records, by the name of their series. */
+  /** The driver's traces by series name. */
   traces: ReadonlyMap<string, Timeline>;
   window: TimeWindow;
   palette: Palette;
   freshness: Freshness;
-  /** The moment that values are of; `null` for now. */
+  /** The time of the displayed values; `null` for now. */
   at_ms: number | null;
-  /** Lines that are not drawn, by id. */
+  /** The IDs of hidden lines. */
   hidden: ReadonlySet<string>;
-  /** The line whose name is pointed at, by id. */
+  /** The ID of the line whose name is under the pointer. */
   pointed: string | null;
   onPoint: (id: string | null) => void;
   height_px: number;
-  /** Changes what the dashboard shows. */
+  /** Changes the state of the dashboard. */
   change: Change;
 }
 
@@ -41,7 +44,7 @@ export type Change = (edit: (state: DashboardState, now_ms: number) => Dashboard
 
 type Values = Pick<ChartLine, 'values' | 'times_ms' | 'extremes'>;
 
-/** Returns the driver's own record of a line if there is one, or else its readings. */
+/** Returns the driver's trace of a line if there is one, or else its readings. */
 export function readValues({ series, trace, own }: PlotLine, context: PlotContext): Values {
   const record = trace === undefined ? undefined : context.traces.get(trace);
   if (record !== undefined && trace !== undefined) {
@@ -51,13 +54,13 @@ export function readValues({ series, trace, own }: PlotLine, context: PlotContex
   return own ?? { values: timeline.values(series), extremes: timeline.extremes?.(series) ?? null };
 }
 
-/** Returns the value of a line at a moment of the past; NaN if there is none. */
+/** Returns the value of a line at a past time, or NaN if there is none. */
 export function pastValue(line: PlotLine, at_ms: number, context: PlotContext): number {
   const { values, times_ms = context.window.times_ms } = readValues(line, context);
   return values[indexAt(times_ms, at_ms, context.window.gap_ms)] ?? NaN;
 }
 
-/** Returns the value that a line had in the span it is compared with; NaN if there is none. */
+/** Returns the value of a line in the compared span, or NaN if there is none. */
 export function earlierValue(
   { series }: PlotLine,
   at_ms: number,
@@ -66,14 +69,17 @@ export function earlierValue(
   return compared?.values(series)[indexAt(compared.times_ms, at_ms, window.gap_ms)] ?? NaN;
 }
 
-/** Returns a line with its value at the moment that is shown; NaN if there is none. */
+/** Adds the value at the displayed time to a line. It is NaN if there is none. */
 export function withValue(line: PlotLine, context: PlotContext): PlotLine & { value: number } {
   const { at_ms } = context;
   const value = at_ms === null ? (valueOf(line.now) ?? NaN) : pastValue(line, at_ms, context);
   return { ...line, value };
 }
 
-/** Returns the lowest and the highest reading behind a value; `null` if it is a reading itself. */
+/**
+ * Returns the lowest and the highest reading behind a mean, or `null` if the value is a single
+ * reading.
+ */
 export function pastRange(
   line: PlotLine,
   at_ms: number,
@@ -89,7 +95,7 @@ export function lineColor({ color, isGpu }: PlotLine, palette: Palette): string 
   return colorOf(isGpu === true ? { ...palette, slots: palette.gpus } : palette, color);
 }
 
-/** Returns what the chart of a plot shows; `near` is the line at the pointer. */
+/** Returns the content of a plot's chart. `near` is the line at the pointer. */
 export function contentOf(
   { id, unit, limit, limitName, stack }: Plot,
   lines: readonly PlotLine[],

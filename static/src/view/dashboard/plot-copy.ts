@@ -1,4 +1,7 @@
-/** A chart as a picture or a table for the clipboard; loaded when the menu of a chart is opened. */
+/**
+ * Copies of a chart as an image or a table for the clipboard. The code is loaded when a chart's
+ * menu opens.
+ */
 
 import type { Chart } from '../../chart/chart';
 import type { Surface } from '../../chart/surface';
@@ -25,10 +28,10 @@ const TITLE_PX = 18;
 const LINE_PX = 16;
 const SWATCH_PX = 8;
 const GAP_PX = 12;
-/** Pictures are shown larger than charts. */
+/** The scale of images, which are viewed at a larger size than charts. */
 const PNG_SCALE = 2;
 
-/** Copies the chart with the values of the `drawn` lines. Returns a message about it. */
+/** Copies the chart with the values of the `drawn` lines. Returns a message about the result. */
 export function copyPlot(
   format: CopyFormat,
   chart: Chart,
@@ -69,7 +72,9 @@ function captionOf(
   };
 }
 
-/** Returns all lines that are not hidden, in the units that the names of their fields end with. */
+/**
+ * Returns the values of all visible lines as CSV, in the units that end the names of their fields.
+ */
 function tableOf({ lines, stack, gpu }: Plot, context: PlotContext): string {
   const { timeline, window, hidden } = context;
   const shown = [...lines, ...stack].filter(({ id }) => !hidden.has(id));
@@ -127,14 +132,14 @@ function newContext(): CanvasRenderingContext2D {
   return context;
 }
 
-/** A picture whose sizes are pixels of the device, like those of a chart. */
+/** An image whose sizes are in device pixels, like those of a chart. */
 interface Picture {
   width: number;
   height: number;
   paint: (surface: Surface) => void;
 }
 
-/** Lays out a chart under its title, its time and its legend. */
+/** Lays out a chart below its title, time and legend. */
 function pictureOf(
   chart: Chart,
   { title, subtitle, entries }: Caption,

@@ -31,24 +31,30 @@ import type { CopyFormat } from './plot-copy';
 import { contentOf, withValue, type Change, type PlotContext } from './plot-content';
 import { Tooltip, type Pointer } from './tooltip';
 
-/** The type of dragged charts, so that a chart accepts nothing else: a file, a cell. */
+/**
+ * The media type of dragged charts. A chart does not accept anything else, such as a file or a
+ * cell.
+ */
 const DRAGGED = 'application/x-gpumon-chart';
-/** Within this distance a line is pointed at. */
+/** The maximum distance of the pointer from a line that is highlighted. */
 const NEAR_PX = 12;
-/** The step of a height that is changed by keys. */
+/** The change of the chart height per key press. */
 const STEP_PX = 20;
 
 export interface PlotProps {
   plot: Plot;
   context: PlotContext;
   annotations: Annotations;
-  /** The charts of the dashboard, in their order. */
+  /** The charts of the dashboard in order. */
   charts: readonly string[];
-  /** Whether its handle is the one that the keyboard reaches: all charts have the same height. */
+  /**
+   * Whether only this chart's height handle can be focused. One is enough, because all charts have
+   * the same height.
+   */
   isFirst: boolean;
 }
 
-/** One chart of a dashboard with its title, legend and menu. */
+/** A chart of the dashboard with its title, legend and menu. */
 export function PlotView({
   plot,
   context: given,
@@ -82,7 +88,7 @@ export function PlotView({
     });
   };
   const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
-  /** The line at the pointer, of all lines. */
+  /** Returns the line at the pointer. */
   const pointedLine = (): string | null => {
     const at = pointer.current && chart.current?.valueAt(pointer.current.clientY);
     return at && plot.lines.length > 1
@@ -104,7 +110,7 @@ export function PlotView({
     const { copyPlot } = await loadPart(loadCopies());
     const now = withFreshTimes(given);
     const lines = linesWith(null);
-    // All of a copy is of one moment.
+    // All values of a copy are from the same time.
     chart.current?.draw(contentOf(plot, lines, annotations, now, at_ms, null));
     return chart.current === null ? '' : copyPlot(format, chart.current, plot, lines, now);
   };
@@ -210,12 +216,14 @@ export function PlotView({
   );
 }
 
-/** Reads the times again, because the timeline may have moved them since the view was rendered. */
+/**
+ * Updates the times of the window, because the timeline may have moved them since the last frame.
+ */
 function withFreshTimes(context: PlotContext): PlotContext {
   return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };
 }
 
-/** Returns the half of a chart that something is dragged over. */
+/** Returns the half of a chart that is under the dragged chart. */
 function sideOf({ clientX, currentTarget }: DragEvent): 'before' | 'after' {
   const { left, width } = (currentTarget as Element).getBoundingClientRect();
   return clientX < left + width / 2 ? 'before' : 'after';
@@ -243,7 +251,7 @@ function loadCopies(): Promise<typeof import('./plot-copy')> {
 }
 
 interface PlotMenuProps {
-  /** By their names. An action returns a message, or nothing after which the menu closes. */
+  /** The actions by name. An action returns a message, or `null` to close the menu. */
   actions: Record<string, () => Promise<string> | null>;
 }
 
@@ -251,14 +259,14 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
   const [isOpen, setOpen] = useState(false);
   const [message, setMessage] = useState('');
   const run = async (name: string, menu: Element | null): Promise<void> => {
-    // The same answer as before is announced again.
+    // Clearing the message first makes screen readers announce the same message again.
     setMessage('');
     try {
       const answer = await actions[name]?.();
       setMessage(answer ?? '');
       if (answer === null) {
         setOpen(false);
-        // The chart may be moved in the next frame, which takes the focus away.
+        // The chart may move in the next frame and lose the focus, so the focus is restored then.
         requestAnimationFrame(() => menu?.querySelector('summary')?.focus());
       }
     } catch (error) {
@@ -266,7 +274,8 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
     }
   };
   const onOpen = (open: boolean): void => {
-    // Browsers lend their clipboard only at the moment of a click, when the code has to be there.
+    // Browsers only allow access to the clipboard directly after a click, so the code must be
+    // loaded before.
     loadCopies().catch(() => undefined);
     setOpen(open);
     setMessage('');
@@ -299,7 +308,7 @@ interface HandleProps {
   change: Change;
 }
 
-/** The lower edge of a chart, which resizes all charts; a double click resets their height. */
+/** The lower edge of a chart, which resizes all charts. A double click resets their height. */
 function HeightHandle({ height_px, isFirst, change }: HandleProps): ComponentChild {
   const grabbed = useRef<{ y: number; height_px: number } | null>(null);
   const resize = (px: number | null): void => change((state) => withHeight(state, px));

@@ -25,7 +25,7 @@ import type { Change } from './plot-content';
 
 export type ToolbarMenu = 'gpus' | 'range' | 'compare' | 'marks' | 'charts' | 'help';
 
-/** A mark that somebody is about to add. */
+/** A mark that the user is about to add. */
 export interface Draft {
   at_ms: number;
   text: string;
@@ -35,29 +35,29 @@ export interface ToolbarProps {
   state: DashboardState;
   change: Change;
   gpus: readonly GpuState[];
-  /** The charts that are shown, in their order. */
+  /** The displayed charts in order. */
   charts: readonly string[];
   now_ms: number;
-  /** The first recorded moment; `null` if it is not known. */
+  /** The first recorded time; `null` if it is unknown. */
   oldest_ms: number | null;
-  /** The menu that is open; its content is rendered only then. */
+  /** The open menu. The content of other menus is not rendered. */
   opened: ToolbarMenu | null;
   onOpen: (menu: ToolbarMenu, open: boolean) => void;
-  /** Closes the menu and gives the focus to the charts. */
+  /** Closes the menu and focuses the charts. */
   onDone: () => void;
   draft: Draft | null;
   onDraft: (draft: Draft) => void;
-  /** Asks the server; without it, nothing can be marked and no earlier time shown. */
+  /** Sends HTTP requests. Without it, no marks can be set and no earlier span can be shown. */
   request?: Request | undefined;
   readOnly?: boolean | undefined;
 }
 
 const HOUR_MS = 3_600_000;
-/** Usual differences of time to compare with. */
+/** The suggested distances to the compared span. */
 const EARLIER_MS = [HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
-/** The longest text of a mark that the server accepts. */
+/** The maximum length of a mark's text, which the server enforces. */
 const LONGEST_TEXT = 100;
-/** Lines in a square of 16. */
+/** SVG paths in a square of 16 units. */
 const ICONS = {
   pause: 'M5 3v10M11 3v10',
   resume: 'M5 3l8 5-8 5z',
@@ -68,12 +68,12 @@ const ICONS = {
   help: 'M1.5 4h13v8.5h-13zM4 7h.01M8 7h.01M12 7h.01M5 10h6',
 };
 
-/** The controls of a dashboard: GPUs, charts, their arrangement, and the part of the past. */
+/** The controls of a dashboard: GPUs, charts, their layout, and the time range. */
 export function Toolbar(props: ToolbarProps): ComponentChild {
   const { state, change, gpus, now_ms, oldest_ms, opened, onOpen, onDone, request } = props;
   const set = (changes: Partial<DashboardState>): void =>
     change((before) => ({ ...before, ...changes }));
-  /** Sets something in a menu that then closes. */
+  /** Changes the state from a menu, and closes the menu. */
   const choose = (changes: Partial<DashboardState>): void => {
     set(changes);
     onDone();
@@ -98,7 +98,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
       {opened === id && <div>{content()}</div>}
     </Menu>
   );
-  /** Returns why there is nothing to compare with; `undefined` if there may be something. */
+  /** Returns why nothing can be compared, or `undefined` if data may exist. */
   const emptyReason = (compared_ms: number): string | undefined =>
     oldest_ms !== null && to_ms - compared_ms <= oldest_ms
       ? trans.__('The history begins at %1.', formatSince(oldest_ms, now_ms))
@@ -263,7 +263,7 @@ function renderChips(label: string, children: ComponentChildren): ComponentChild
   );
 }
 
-/** Returns a button; `name` is its accessible name where the content is an icon. */
+/** Returns a button. `name` is its accessible name if the content is an icon. */
 function renderChip(
   content: ComponentChild,
   onClick: () => void,
@@ -289,10 +289,10 @@ function renderChip(
 
 interface TimeFormProps {
   title: string;
-  /** The label of each field, and the time that it has at first. */
+  /** The label and the initial time of each field. */
   fields: readonly (readonly [label: string, at_ms: number])[];
   action: string;
-  /** Accepts the times, or returns what is wrong with them. */
+  /** Applies the times. Returns an error message if they are invalid. */
   onTimes: (times_ms: readonly number[]) => string;
 }
 
@@ -324,13 +324,13 @@ function TimeForm({ title, fields, action, onTimes }: TimeFormProps): ComponentC
   );
 }
 
-/** Returns a time as `datetime-local` has it: local, to the second. */
+/** Returns a time in the format of `datetime-local` inputs: local time with seconds. */
 function localTime(at_ms: number): string {
   const zone_ms = new Date(at_ms).getTimezoneOffset() * 60_000;
   return new Date(at_ms - zone_ms).toISOString().slice(0, 19);
 }
 
-/** Adds a mark to a moment, which everyone who uses the server sees. */
+/** A form that adds a mark to a time. All users of the server see the mark. */
 function MarkForm({
   draft,
   onDraft,
@@ -341,7 +341,7 @@ function MarkForm({
   const [error, setError] = useState('');
   const [isSending, setSending] = useState(false);
   const at_ms = draft?.at_ms ?? 0;
-  // The keys that follow are the text.
+  // The next key presses are the text of the mark.
   useLayoutEffect(() => input.current?.focus(), []);
   const send = async (): Promise<void> => {
     setSending(true);
@@ -383,7 +383,9 @@ function MarkForm({
   );
 }
 
-/** The charts that are shown, with buttons that remove them, and all others to add. */
+/**
+ * The displayed charts with buttons to remove them, and the other charts with buttons to add them.
+ */
 function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChild {
   const groups = chartGroups();
   const titles = new Map(
@@ -433,7 +435,7 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
   );
 }
 
-/** The effects of keys and pointer on charts. */
+/** The list of keyboard and pointer actions on charts. */
 function Shortcuts(): ComponentChild {
   const rows = [
     [trans.__('Drag over a chart'), trans.__('Zoom to a span of time; the charts are paused')],

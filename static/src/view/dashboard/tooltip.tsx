@@ -9,16 +9,16 @@ import { notesAt, type Annotations } from './annotations';
 import { Name, Swatch } from './legend';
 import { earlierValue, pastRange, withValue, type PlotContext } from './plot-content';
 
-/** The widths of the style sheet, without ranges and with them. */
+/** The widths in the style sheet, without and with ranges. */
 const WIDTH_PX = 200;
 const WIDE_PX = 290;
 const APART_PX = 14;
-/** A tooltip opens downward, and has as many rows as fit into the window. */
+/** The height of a row. A tooltip opens downward and has as many rows as fit into the window. */
 const ROW_PX = 19;
 const LEAST_ROWS = 2;
 const MOST_ROWS = 10;
 
-/** The place of the pointer on the screen, and the edges of the chart and its view around it. */
+/** The vertical position of the pointer, and the edges of the chart and its view. */
 export interface Pointer {
   clientY: number;
   left: number;
@@ -28,7 +28,7 @@ export interface Pointer {
 
 export interface TooltipProps {
   plot: Plot;
-  /** The lines that are drawn. */
+  /** The drawn lines of the chart. */
   lines: readonly PlotLine[];
   /** The line at the pointer. */
   near: string | null;
@@ -39,7 +39,10 @@ export interface TooltipProps {
   context: PlotContext;
 }
 
-/** The values of a chart's lines at the moment pointed at. Screen readers get them from legends. */
+/**
+ * The values of a chart's lines at the time under the pointer. Screen readers read them from the
+ * legends instead.
+ */
 export function Tooltip({
   plot: { lines: all, stack, unit },
   lines,

@@ -22,7 +22,7 @@ const LABELS = table((): Record<FleetViewName, string> => ({
   events: trans.__('Events'),
 }));
 
-/** The orders of the map; tables are sorted by their columns. */
+/** The orders of the map. Tables are sorted by their columns instead. */
 const SORTS = table((): Partial<Record<SortKey, string>> => ({
   worst: trans.__('Worst first'),
   name: trans.__('By name'),
@@ -34,13 +34,13 @@ const SORTS = table((): Partial<Record<SortKey, string>> => ({
 }));
 
 export interface ControlsProps extends Scene {
-  /** Whether the view shows a range of time. */
+  /** Whether the view has a time range. */
   hasRange: boolean;
-  /** Moves the focus from the filter to what was found. */
+  /** Moves the focus from the filter to the matching rows. */
   onLeaveFilter: () => void;
 }
 
-/** The choice of a view, a metric, an order, a time range and a filter. */
+/** The controls for view, metric, order, time range and filter. */
 export function Controls(props: ControlsProps): ComponentChild {
   const { shown, isKnown, matches, totals, all, mistakes, change } = props;
   const { key } = shown.sort;
@@ -79,7 +79,7 @@ export function Controls(props: ControlsProps): ComponentChild {
             <select
               class="gpumon-fleet-select"
               aria-label={trans.__('Order')}
-              // An order that only a table has is none of these.
+              // An order that only exists in tables matches none of these.
               value={key in SORTS() ? key : ''}
               onChange={({ currentTarget: { value } }) =>
                 change({ sort: { key: value as SortKey, reversed: false } })
@@ -105,7 +105,7 @@ export function Controls(props: ControlsProps): ComponentChild {
 
 function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   const views = VIEWS.filter((view) => columns.byGpu || view !== 'gpus');
-  // A filter from another view, such as a user, would hide GPUs that are free.
+  // The filter of another view, such as a user, would hide all free GPUs.
   const showView = (view: FleetViewName): void =>
     change(view === 'free' && shown.view !== 'free' ? { view, filter: '' } : { view });
   const tabs = useRef<HTMLDivElement>(null);
@@ -113,7 +113,7 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   useLayoutEffect(() => {
     const chosen = tabs.current?.querySelector<HTMLElement>('[aria-selected=true]');
     if (chosen && tabs.current !== null) {
-      // Not `scrollIntoView`, which scrolls the page, too.
+      // `scrollIntoView` would also scroll the page.
       const { offsetLeft, offsetWidth } = chosen;
       tabs.current.scrollLeft = offsetLeft + offsetWidth / 2 - tabs.current.clientWidth / 2;
     }
@@ -155,7 +155,10 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   );
 }
 
-/** Marks for the style sheet the edges beyond which an element with some content scrolls. */
+/**
+ * Marks the edges of a scrollable element beyond which there is more content, for the style sheet.
+ * `content` identifies its content.
+ */
 export function useFadedEdges(
   ref: { readonly current: HTMLElement | null },
   content: string,
@@ -167,7 +170,7 @@ export function useFadedEdges(
     }
     const update = (): void => {
       const { scrollLeft, scrollWidth, clientWidth } = element;
-      // Text from right to left has a negative `scrollLeft`.
+      // In right-to-left text, `scrollLeft` is negative.
       const left =
         getComputedStyle(element).direction === 'rtl'
           ? scrollWidth - clientWidth + scrollLeft
@@ -224,7 +227,7 @@ function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): Compo
   );
 }
 
-/** A group of buttons with one that is chosen. */
+/** A group of buttons with one selected button. */
 function Choice<T extends string>({
   label,
   all,

@@ -17,10 +17,10 @@ import { describeClosedNode, Name, NodeLink, RowName, type Scene } from './scene
 import { Meter, State } from './table';
 import { Trend, TRENDS, valuesOf } from './trend';
 
-/** How many owners or conditions are listed; further owners are counted. */
+/** The maximum number of listed owners or conditions. Further owners are counted. */
 const LISTED_MOST = 3;
 
-/** All readings of a GPU or a node; the sums of all that match if none is chosen. */
+/** All readings of a GPU or a node, or the sums of all matching rows if none is selected. */
 export function Detail(scene: Scene): ComponentChild {
   const { columns, totals, matches, selected, pointed, select } = scene;
   const row = pointed ?? selected;
@@ -31,7 +31,7 @@ export function Detail(scene: Scene): ComponentChild {
     row === null
       ? { text: trans.__('Point at a GPU for its details'), reason: '', level: 'none' }
       : stateText(columns, row);
-  // The state shows already that a GPU is idle while it is held.
+  // The state already shows that a held GPU is idle.
   const conditions = columns
     .conditionsOf(row ?? -1)
     .filter(({ kind }) => kind !== 'held_idle' || level !== 'notice')
@@ -120,7 +120,7 @@ export function Detail(scene: Scene): ComponentChild {
   );
 }
 
-/** The link to a node, or why it cannot be opened. */
+/** The link to a node, or the reason why it cannot be opened. */
 function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
   const closed = describeClosedNode(scene.columns, node);
   return (
@@ -136,7 +136,7 @@ function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
   );
 }
 
-/** Returns the owners of a row, or the number of users of all that match. */
+/** Returns the owners of a row, or the number of users of all matching rows. */
 function holdersOf({ columns, totals }: Scene, row: number | null): string[] {
   const { missing } = columns.fleet;
   if (row === null) {
@@ -161,7 +161,7 @@ function holdersOf({ columns, totals }: Scene, row: number | null): string[] {
     : texts;
 }
 
-/** The GPUs of the selected node, if the fleet lists nodes only. */
+/** The GPUs of the selected node, if the fleet only lists nodes. */
 function NodeGpus({ answers }: Scene): ComponentChild {
   const { value, why } = answers.node;
   const columns = useMemo(() => (value === null ? null : columnsOf(value)), [value]);
@@ -181,7 +181,7 @@ function NodeGpus({ answers }: Scene): ComponentChild {
   );
 }
 
-/** The past of the selected node, or of all GPUs. */
+/** The history of the selected node, or of all GPUs. */
 function Trends({ node, ...scene }: Scene & { node: number | null }): ComponentChild {
   const { columns, answers, matches, range } = scene;
   const { value, why } = node === null ? answers.history : answers.nodeHistory;

@@ -9,10 +9,10 @@ import type { FleetEvent } from '../../wire';
 import { Name, type Scene } from './scene';
 import { Listing, nodeCell, Sentence, stateCell, Table, textCell } from './table';
 
-/** Xids after which a GPU is lost, or its memory cannot be trusted. */
+/** The Xids after which a GPU is lost or its memory is unreliable. */
 const SEVERE: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
 
-/** Driver errors, lost GPUs and unreachable nodes, with what to do about them. */
+/** Driver errors, lost GPUs and unreachable nodes, with advice. */
 export function Events(scene: Scene): ComponentChild {
   const { columns, nodes, matches, answers, now_ms, isNarrow } = scene;
   const { value, why, isLoading } = answers.events;
@@ -66,7 +66,7 @@ export function Events(scene: Scene): ComponentChild {
               cell: ({ node, gpu }) => {
                 const rest = gpu === null ? '' : ` / ${gpu}`;
                 const place = places.get(node);
-                // Nodes that are gone have events, too.
+                // Nodes that no longer exist also have events.
                 return place === undefined
                   ? { content: <Name text={plainText(node, 120)} rest={rest} /> }
                   : nodeCell(scene, place, rest);

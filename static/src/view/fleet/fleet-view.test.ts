@@ -15,7 +15,7 @@ const addresses: string[] = [];
 let host: HTMLElement;
 let fleet: Fleet;
 let mounted: MountedFleet;
-/** Instead of what the made-up fleet answers. */
+/** Overrides the answers of the generated fleet. */
 let answer: ((url: URL) => Response | Promise<Response> | null) | null;
 let asked: string[];
 
@@ -40,7 +40,7 @@ async function mount(address = ''): Promise<void> {
 
 beforeEach(() => {
   allOnScreen();
-  // jsdom does not scroll.
+  // jsdom does not implement scrolling.
   Element.prototype.scrollIntoView = vi.fn();
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(null);
   vi.useFakeTimers();
@@ -67,7 +67,7 @@ function find(selector: string): HTMLElement {
   return found;
 }
 
-/** Whether something is in the page and not hidden. */
+/** Returns whether an element is on the page and not hidden. */
 function isThere(selector: string): boolean {
   return host.querySelector<HTMLElement>(selector)?.hidden === false;
 }
@@ -94,7 +94,7 @@ const rows = (table: string): HTMLElement[] =>
     ({ hidden }) => !hidden,
   );
 
-/** The cells of the column with this head. */
+/** Returns the cells of the column with this header. */
 function findCells(table: string, head: string): HTMLElement[] {
   const place = [...find(`[data-testid=${table}] thead tr`).children].findIndex(
     ({ textContent }) => textContent === head,
@@ -102,8 +102,8 @@ function findCells(table: string, head: string): HTMLElement[] {
   return rows(table).map((row) => row.children[place] as HTMLElement);
 }
 
-describe('the summary', () => {
-  it('counts GPUs by what they are at, and chooses them', async () => {
+describe('fleet summary', () => {
+  it('tiles count GPUs by state and filter', async () => {
     await mount();
     expect(text('[data-tile=gpus] .gpumon-tile-number')).toBe('320on 40 nodes');
     const many = (tile: string): number => Number(text(`[data-tile=${tile}] .gpumon-tile-value`));
@@ -115,7 +115,7 @@ describe('the summary', () => {
     expect(addresses.at(-1)).toBe('filter=free');
   });
 
-  it('has a dash with its reason for what nothing tells, and never 0', async () => {
+  it('unknown values are dashes with reasons', async () => {
     const { 'power.draw_watts': power, ...readings } = fleet.gpus.readings;
     expect(power).toHaveLength(320);
     fleet = withSums({
@@ -132,8 +132,8 @@ describe('the summary', () => {
   });
 });
 
-describe('a filter', () => {
-  it('shows what matches, tells a mistake, and keeps what was typed', async () => {
+describe('fleet filter field', () => {
+  it('filter shows matches and errors, keeps text', async () => {
     await mount('view=gpus');
     await type('node-0007');
     expect(rows('gpumon-fleet-gpus')).toHaveLength(8);
@@ -143,7 +143,7 @@ describe('a filter', () => {
     expect((find('.gpumon-fleet-filter') as HTMLInputElement).value).toBe('node-0007 memory>80xb');
   });
 
-  it('that nothing matches says so, and can be cleared', async () => {
+  it('filter without matches can be cleared', async () => {
     await mount('filter=nobody');
     expect(isThere('[data-testid=gpumon-fleet-nothing]')).toBe(true);
     expect(isThere('[data-testid=gpumon-fleet-map]')).toBe(false);
@@ -153,7 +153,7 @@ describe('a filter', () => {
     expect(isThere('[data-testid=gpumon-fleet-map]')).toBe(true);
   });
 
-  it('is reached by a key, and left to the map', async () => {
+  it('key focuses filter, then map', async () => {
     await mount();
     press('[data-testid=gpumon-fleet]', '/');
     expect(document.activeElement).toBe(find('.gpumon-fleet-filter'));
@@ -161,7 +161,7 @@ describe('a filter', () => {
     expect(document.activeElement).toBe(find('[data-testid=gpumon-fleet-map]'));
   });
 
-  it('is left to what its last letters have found', async () => {
+  it('Enter applies the latest filter text', async () => {
     await mount('filter=nobody');
     const input = find('.gpumon-fleet-filter') as HTMLInputElement;
     input.value = 'node-0007';
@@ -172,15 +172,15 @@ describe('a filter', () => {
   });
 });
 
-describe('the table of GPUs', () => {
-  it('has few rows in the page, however many there are', async () => {
+describe('GPU table', () => {
+  it('only visible rows are rendered', async () => {
     fleet = fleetOf({ nodes: 1250, gpus: 8, at_ms: NOW });
     await mount('view=gpus');
     expect(find('[data-testid=gpumon-fleet-gpus]').getAttribute('aria-rowcount')).toBe('10002');
     expect(rows('gpumon-fleet-gpus').length).toBeLessThan(100);
   });
 
-  it('is sorted by its head, both ways, and says so', async () => {
+  it('header sorts in both directions', async () => {
     await mount('view=gpus');
     const head = [...host.querySelectorAll('[data-testid=gpumon-fleet-gpus] th')].find(
       ({ textContent }) => textContent === 'Temperature',
@@ -201,7 +201,7 @@ describe('the table of GPUs', () => {
     expect(addresses.at(-1)).toBe('view=gpus&sort=-temperature');
   });
 
-  it('is walked through by keys: each row is told once, Enter opens its node', async () => {
+  it('keys select rows, Enter opens node', async () => {
     await mount('view=gpus&sort=name');
     press('[data-testid=gpumon-fleet-gpus]', 'ArrowDown');
     await settle();
@@ -218,7 +218,7 @@ describe('the table of GPUs', () => {
   });
 });
 
-it('a node that cannot be opened says why, and is no link', async () => {
+it('closed node has reason instead of link', async () => {
   fleet = { ...fleet, nodes: { ...fleet.nodes, unopenable: { 0: 'no server there <b>!</b>' } } };
   await mount('view=nodes&sort=name&node=node-0001');
   expect(find('[data-testid=gpumon-fleet-detail] .gpumon-detail-open').textContent).toBe(
@@ -235,7 +235,7 @@ it('a node that cannot be opened says why, and is no link', async () => {
   );
 });
 
-describe('usage', () => {
+describe('usage table', () => {
   const change = (usage: Partial<FleetUsage>): void => {
     answer = (url) =>
       url.pathname.endsWith('fleet/usage')
@@ -243,7 +243,7 @@ describe('usage', () => {
         : null;
   };
 
-  it('is a lower bound where partial', async () => {
+  it('partial usage is a lower bound', async () => {
     change({
       state: 'partial',
       problems: ['2 nodes have restarted'],
@@ -257,7 +257,7 @@ describe('usage', () => {
     }
   });
 
-  it('has a total and unlisted jobs', async () => {
+  it('usage has total and unlisted jobs', async () => {
     const unlisted = {
       name: null,
       owners: 1234,
@@ -279,7 +279,7 @@ describe('usage', () => {
     expect(sums()).toEqual(['Total']);
   });
 
-  it('of unknown users alone is in the table', async () => {
+  it('unknown users are listed', async () => {
     fleet = { ...fleet, owners: [], holds: [] };
     change({
       users: [{ name: null, owners: 3, gpu_s: 7200, active_gpu_s: 3600, energy_joules: null }],
@@ -327,7 +327,7 @@ it('missing free GPUs have a nearest answer', async () => {
   ]);
 });
 
-it('critical GPUs are counted in the head', async () => {
+it('header counts critical GPUs', async () => {
   fleet = fleetOf({ nodes: 200, gpus: 8, at_ms: NOW });
   await mount('view=gpus');
   const chip = find('[data-testid=gpumon-fleet-critical]');
@@ -346,7 +346,7 @@ it('critical GPUs are counted in the head', async () => {
   }
 });
 
-it('states have names in the legend', async () => {
+it('legend names states', async () => {
   await mount('metric=state');
   expect([...find('.gpumon-fleet-legend').children].map(({ textContent }) => textContent)).toEqual(
     expect.arrayContaining(['Free', 'Idle, but held', 'In use', 'Not responding']) as string[],
@@ -354,7 +354,7 @@ it('states have names in the legend', async () => {
   expect(text('[aria-label=Metric] [aria-pressed=true]')).toBe('State');
 });
 
-it('tables have sums of all that match', async () => {
+it('tables have sums of matching rows', async () => {
   await mount('view=gpus&filter=node-0007');
   const sums = [...find('[data-testid=gpumon-fleet-gpus] tfoot tr').children].map(
     ({ textContent }) => textContent,
@@ -366,7 +366,7 @@ it('tables have sums of all that match', async () => {
   expect(text('[data-testid=gpumon-fleet-nodes] tfoot td')).toBe('Total: 40');
 });
 
-it('numbers at the end of names are apart', async () => {
+it('number at end of name is separate', async () => {
   await mount('view=gpus&filter=node-0007');
   const [name] = findCells('gpumon-fleet-gpus', 'GPU');
   expect([...(name?.querySelectorAll('bdi') ?? [])].map(({ textContent }) => textContent)).toEqual([
@@ -375,12 +375,12 @@ it('numbers at the end of names are apart', async () => {
   ]);
 });
 
-it('unmatched events are not called absent', async () => {
+it('filtered events are not reported as missing', async () => {
   await mount('view=events&filter=nobody');
   expect(text('.gpumon-fleet-events .gpumon-fleet-empty')).toBe('Nothing matches this filter.');
 });
 
-it('names of nodes become one part of an address, or none', () => {
+it('node name is one URL part or none', () => {
   expect(nodePath('a b/../ü?#')).toBe('nodes/a%20b%2F..%2F%C3%BC%3F%23/');
   expect(nodePath('..')).toBeNull();
   expect(nodePath('.')).toBeNull();
@@ -388,7 +388,7 @@ it('names of nodes become one part of an address, or none', () => {
   expect(nodePath('\ud800')).toBeNull();
 });
 
-it('names of strangers are text wherever they are shown', async () => {
+it('foreign names are text everywhere', async () => {
   const evil = '<img src=x onerror="alert(1)">';
   fleet = fleetOf({ nodes: 3, gpus: 2, at_ms: NOW, nameOf: (node) => `${evil}${node}` });
   fleet.gpus.models = [evil, evil, evil];
@@ -398,7 +398,7 @@ it('names of strangers are text wherever they are shown', async () => {
   fleet.state = 'partial';
   fleet.source.name = evil;
   fleet.missing = { processes: evil, owners: evil, conditions: evil };
-  // A view reads its colors when it is first drawn, which takes most of the time in jsdom.
+  // A view is mounted once, because reading its colors takes most of the time in jsdom.
   await mount();
   for (const view of [
     'map',
@@ -419,8 +419,8 @@ it('names of strangers are text wherever they are shown', async () => {
   }
 });
 
-describe('the state', () => {
-  it('while it is loading keeps the room of what comes', async () => {
+describe('fleet status', () => {
+  it('loading fleet reserves its space', async () => {
     answer = () => null;
     mounted = mountFleet(host, {
       title: 'Fleet',
@@ -435,7 +435,7 @@ describe('the state', () => {
     expect(find('[data-tile=gpus]').hasAttribute('data-pending')).toBe(true);
   });
 
-  it('of an answer that is incomplete tells each problem', async () => {
+  it('partial answer lists each problem', async () => {
     fleet = {
       ...fleet,
       state: 'partial',
@@ -449,7 +449,7 @@ describe('the state', () => {
     expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
-  it('that is outdated keeps the last known values, with their age', async () => {
+  it('outdated fleet keeps values and age', async () => {
     fleet = {
       ...fleet,
       state: 'outdated',
@@ -464,7 +464,7 @@ describe('the state', () => {
     expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
-  it('of a fleet at which nobody has looked is what was read last, until it has been read anew', async () => {
+  it('stale cached fleet is shown until updated', async () => {
     const old: Fleet = { ...fleet, state: 'outdated', at_ms: NOW - 3_600_000 };
     let read: (response: Response) => void = () => undefined;
     answer = ({ pathname, searchParams }) =>
@@ -478,7 +478,7 @@ describe('the state', () => {
     expect(text('[data-testid=gpumon-fleet-status]')).toMatch(/^read at .*, updating$/);
     expect(isThere('[data-testid=gpumon-fleet-notice]')).toBe(false);
     expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
-    // All else would delay it.
+    // Other requests would delay the fleet, so they wait for it.
     expect(asked).toEqual(['api/v1/fleet?at_once=true', 'api/v1/fleet']);
     read(Response.json(fleet));
     await settle();
@@ -489,7 +489,7 @@ describe('the state', () => {
     ]);
   });
 
-  it('of a server that does not answer any more is outdated, and over with its next answer', async () => {
+  it('silent server is outdated until next answer', async () => {
     await mount();
     answer = () => new Response('busy\n', { status: 503 });
     await vi.advanceTimersByTimeAsync(16_000);
@@ -501,7 +501,7 @@ describe('the state', () => {
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
   });
 
-  it('of a source that could never be read says why', async () => {
+  it('unreadable source has its reason', async () => {
     const nothing = fleetOf({ nodes: 0, gpus: 0, at_ms: NOW });
     fleet = { ...nothing, state: 'loading', problems: ['Prometheus cannot be reached. Start it.'] };
     await mount();
@@ -511,7 +511,7 @@ describe('the state', () => {
     );
   });
 
-  it('of a server without a fleet is its own sentence', async () => {
+  it('server without fleet has its own message', async () => {
     answer = () =>
       new Response('this server shows no fleet: start one with `gpumon fleet`\n', { status: 404 });
     await mount();
@@ -523,7 +523,7 @@ describe('the state', () => {
   });
 });
 
-it('asks no more often than the fleet is new, and not at all while nobody looks', async () => {
+it('hidden fleet is not polled', async () => {
   await mount();
   const many = (): number => asked.filter((path) => /^api\/v1\/fleet(\?|$)/.test(path)).length;
   expect(many()).toBe(1);
@@ -539,7 +539,7 @@ it('asks no more often than the fleet is new, and not at all while nobody looks'
   expect(many()).toBe(3);
 });
 
-it('free GPUs are looked for as the address says', async () => {
+it('URL starts a search for free GPUs', async () => {
   await mount('view=free&gpus=2&memory=80');
   const inputs = [...host.querySelectorAll<HTMLInputElement>('.gpumon-free-form input')];
   expect(inputs.map(({ value }) => value)).toEqual(['2', '80']);
@@ -556,7 +556,7 @@ it('free GPUs are looked for as the address says', async () => {
   expect(addresses.at(-1)).toBe('view=free&gpus=9&memory=80');
 });
 
-it('a fleet of nodes alone has no table of GPUs, and lists those of the node that is selected', async () => {
+it('node-only fleet lists GPUs of selected node', async () => {
   fleet = fleetOf({ nodes: 50, gpus: 8, at_ms: NOW, byNode: true });
   await mount('view=gpus&node=node-0007');
   expect(isThere('[data-view=gpus][role=tab]')).toBe(false);
@@ -578,7 +578,7 @@ it('every text is translated', async () => {
     'Fleet',
     'Xid',
     'GPU-h',
-    // Words of the filter.
+    // These are words of the filter.
     'memory>80GiB',
     'power<100W',
     ...['node', 'gpu', 'user', 'job', 'notebook', 'namespace', 'condition'].map(
@@ -586,7 +586,7 @@ it('every text is translated', async () => {
     ),
     ...fleet.gpus.models.map((model) => model.replace('NVIDIA ', '')),
   ]
-    // A name and the number at its end are two elements.
+    // A name and the number at its end are separate elements.
     .flatMap((name) => [name, name.replace(/\d[\d.:_-]*$/, '')])
     .filter((name) => name !== '');
   for (const view of [

@@ -29,27 +29,27 @@ export interface FleetViewOptions {
   title: string;
   actions: () => readonly HeadAction[];
   opener: NodeOpener;
-  /** Called when something else is shown. */
+  /** Called with a new state. */
   onShown: (shown: FleetShown) => void;
-  /** Called before a node opens, so that what is shown can be found again. */
+  /** Called before a node opens, so that the current state can be restored. */
   onLeave: () => void;
   invalidate: () => void;
 }
 
-/** From this width on there is room for controls side by side, and for rows with one line. */
+/** The minimum width for controls side by side, and for rows with a single line. */
 const WIDE_PX = 760;
-/** From these widths on there is room for details next to a view; other views have no details. */
+/** The minimum widths for details next to a view. Other views have no details. */
 const DETAILS_PX: Partial<Record<FleetShown['view'], number>> = {
   map: 940,
   nodes: 1600,
   gpus: 1600,
 };
-/** While somebody types, the result is announced only once they pause. */
+/** The time without typing after which the result is announced. */
 const PAUSE_MS = 600;
 
 let views = 0;
 
-/** The fleet: numbers of all of it, a map or a table, and the details of one GPU. */
+/** The view of a fleet: a summary, a map or a table, and the details of one GPU. */
 export class FleetView extends ComponentView {
   private readonly id = `gpumon-fleet-${(views += 1)}`;
   private readonly spoken: Spoken;
@@ -114,7 +114,7 @@ export class FleetView extends ComponentView {
             <Summary {...scene} />
             <Controls
               {...scene}
-              // Tables of the present have a range only in the trends next to them.
+              // Tables of current values only have a time range in the trends next to them.
               hasRange={!['nodes', 'gpus', 'free'].includes(view) || isWide}
               onLeaveFilter={() => this.focusContent()}
             />
@@ -135,19 +135,19 @@ export class FleetView extends ComponentView {
     );
   }
 
-  /** Shows the view of another address. */
+  /** Shows another state. */
   show(shown: FleetShown): void {
     this.shown = shown;
     this.invalidate();
   }
 
-  /** Scrolls there as soon as there is something to see. */
+  /** Scrolls to a position as soon as the content is loaded. */
   scrollWhenReady(top: number): void {
     this.scrollTo = top;
     this.invalidate();
   }
 
-  /** Returns the data that the view shows besides the fleet itself. */
+  /** Returns the data that the view needs in addition to the fleet itself. */
   listWishes(): Wishes {
     const { range, view, selected } = this.shown;
     return {
@@ -236,7 +236,7 @@ export class FleetView extends ComponentView {
     }
   }
 
-  /** Moves the focus to the rows that the filter found, which may not be rendered yet. */
+  /** Focuses the rows that match the filter, which may not be rendered yet. */
   private focusContent(): void {
     this.render();
     const found = this.element.querySelector<HTMLElement>('.gpumon-fleet-main > [tabindex="0"]');
@@ -247,13 +247,13 @@ export class FleetView extends ComponentView {
     const top = this.scrollTo;
     this.scrollTo = null;
     if (top !== null) {
-      // The rows and the map have their heights with the next frame.
+      // The rows and the map only have their heights in the next frame.
       requestAnimationFrame(() => window.scrollTo({ top, behavior: 'instant' }));
     }
   }
 }
 
-/** The chosen view, and the details of a GPU next to it. */
+/** The selected view, and the details of a GPU next to it. */
 function Panel(scene: Scene): ComponentChild {
   const { view } = scene.shown;
   if (!scene.isKnown) {
@@ -291,7 +291,7 @@ function Chosen(scene: Scene): ComponentChild {
       return <HeatMap {...scene} />;
     case 'nodes':
     case 'gpus':
-      // Some fleets list nodes only.
+      // Some fleets only list nodes.
       return <RowTable {...scene} byNode={view === 'nodes' || !scene.columns.byGpu} />;
     case 'free':
       return <FreeView {...scene} />;
@@ -302,7 +302,10 @@ function Chosen(scene: Scene): ComponentChild {
   }
 }
 
-/** Returns the row of a place; `null` if there is none. Rows move, but names do not. */
+/**
+ * Returns the row of a GPU or node, or `null` if there is none. Row numbers change, but names do
+ * not.
+ */
 function rowOfPlace(columns: Columns, place: Place | null): number | null {
   const node = place === null ? -1 : columns.fleet.nodes.name.indexOf(place.node);
   const rows = node < 0 ? [] : [...columns.rowsOf(node)];
@@ -314,7 +317,7 @@ function placeOfRow(columns: Columns, row: number): Place {
   return { node, gpu: columns.byGpu ? (columns.index[row] ?? 0) : null };
 }
 
-/** The text for screen readers: changes of the fleet's status, and the results of keys. */
+/** The text for screen readers: changes of the fleet's status, and results of key presses. */
 class Spoken {
   text = '';
   private status: FleetStatus | null = null;
@@ -331,7 +334,7 @@ class Spoken {
     }
   }
 
-  /** Announces how many GPUs match; `null` without a filter. */
+  /** Announces the number of matching GPUs; `null` without a filter. */
   announceMatches(gpus: number | null): void {
     if (gpus !== this.matches) {
       this.matches = gpus;
@@ -349,7 +352,7 @@ class Spoken {
     this.isSelectedByKeys = byKeys;
   }
 
-  /** Announces a row that keys selected, once: its values change by themselves. */
+  /** Announces a row after it was selected by a key, but not when its values change. */
   announceSelection(text: () => string): void {
     if (this.isSelectedByKeys) {
       this.isSelectedByKeys = false;

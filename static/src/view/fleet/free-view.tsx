@@ -11,7 +11,7 @@ import { modelCell, nodeCell, Table, textCell } from './table';
 
 const GIB = 1024 ** 3;
 
-/** Finds nodes with so many free GPUs of a model, with so much memory. */
+/** The search for nodes with a number of free GPUs of a model and memory size. */
 export function FreeView(scene: Scene): ComponentChild {
   const { columns, shown, matches, change, isNarrow } = scene;
   const { wanted } = shown;
@@ -123,7 +123,7 @@ export function FreeView(scene: Scene): ComponentChild {
   );
 }
 
-/** A whole number; the text that somebody is typing stays as it is. */
+/** A field for a whole number. The text does not change while the user is typing. */
 function NumberField({
   value,
   min,
@@ -158,7 +158,9 @@ function NumberField({
   );
 }
 
-/** Describes how many nodes have the GPUs free. `unfiltered` is the number without the filter. */
+/**
+ * Describes how many nodes have enough free GPUs. `unfiltered` is the number without the filter.
+ */
 function describeAnswer(found: number, unfiltered: number): string {
   if (found > 0) {
     return trans._n(

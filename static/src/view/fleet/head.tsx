@@ -46,7 +46,7 @@ export interface FleetHeadProps extends Scene {
   onRetry: () => void;
 }
 
-/** The head of a fleet: whether the data is current, critical GPUs, and the source. */
+/** The header of a fleet: the status of the data, critical GPUs, and the source. */
 export function FleetHead(props: FleetHeadProps): ComponentChild {
   const { status, answers, critical, shown, choose } = props;
   const { value } = answers.fleet;
@@ -134,7 +134,7 @@ function sourceText({ source }: Fleet): string {
   return source.kind === 'hosts' ? trans.__('%1, over ssh', name) : trans.__('from %1', name);
 }
 
-/** Whether the data is current, and when it was read. */
+/** Returns a text about the status of the data and the time when they were read. */
 export function statusText(status: FleetStatus, { answers, now_ms }: Scene): string {
   const { at_ms = now_ms, refresh_s = 0 } = answers.fleet.value ?? {};
   const at = formatSince(at_ms, now_ms);
@@ -148,24 +148,24 @@ export function statusText(status: FleetStatus, { answers, now_ms }: Scene): str
   }[status];
 }
 
-/** Only the worst conditions are listed. */
+/** The maximum number of listed conditions, which are the most severe ones. */
 const CONCERNS_MOST = 12;
 
 interface TileProps {
   id: string;
   label: string;
-  /** `null` until it is known. */
+  /** The value; `null` until it is known. */
   value: string | null;
-  /** The unit, or a share. */
+  /** The unit or the share. */
   rest?: string | undefined;
   title?: string | null;
-  /** The word of the filter; with it, the tile is a button. */
+  /** The filter word. A tile with a filter word is a button. */
   word?: string;
   level?: Level;
   trend?: 'held' | 'power';
 }
 
-/** The fleet in a line of numbers; those that count GPUs filter by them. */
+/** A line of numbers about the fleet. Numbers of GPUs are buttons that filter. */
 export function Summary(scene: Scene): ComponentChild {
   const { all, isKnown, answers, shown, range, choose, columns } = scene;
   const { nodes, missing } = columns.fleet;
@@ -267,12 +267,12 @@ export function Summary(scene: Scene): ComponentChild {
   );
 }
 
-/** The number of GPUs that are lost, or about which nothing is known. */
+/** Returns the number of GPUs that are lost or whose state is unknown. */
 function lostGpus({ states }: Sums): number {
   return (states.lost?.[0] ?? 0) + (states.unknown?.[0] ?? 0);
 }
 
-/** The conditions with the number of their GPUs; each filters by its GPUs. */
+/** The conditions with their number of GPUs, as buttons that filter by condition. */
 export function Concerns(scene: Scene): ComponentChild {
   const { concerns, critical, columns, all, shown, choose } = scene;
   const list = useRef<HTMLUListElement>(null);

@@ -1,4 +1,4 @@
-/** The fleet in a page or a widget. */
+/** The fleet view on a page or in a widget. */
 
 import { FrameLoop } from '../../lib/frame-loop';
 import { loadXids } from '../../model/xid';
@@ -14,42 +14,45 @@ export { nodePath } from './scene';
 export interface FleetOptions {
   title: string;
   request: Request;
-  /** More actions in the head; called with each rendering. */
+  /** Returns further actions for the header. Called for each frame. */
   actions?: () => readonly HeadAction[];
   opener: NodeOpener;
-  /** The part of an address with the view and its choices. */
+  /** The URL query with the state of the view. */
   address: string;
-  /** Called when something else is shown; `address` brings it back. */
+  /** Called with the URL query of a new state. */
   onAddress: (address: string) => void;
-  /** Called before a node opens, perhaps in place of the fleet. */
+  /** Called before a node opens, which may replace the fleet. */
   onLeave?: () => void;
-  /** Called when the user has to sign in first. */
+  /** Called when the user must sign in first. */
   onRefused?: () => void;
 }
 
 export interface MountedFleet {
   setVisible: (visible: boolean) => void;
-  /** Renders everything again, such as after a change of units. */
+  /** Renders everything again, for example after a change of units. */
   invalidate: () => void;
   themeChanged: () => void;
-  /** Shows what another address says. */
+  /** Shows the state of another URL query. */
   show: (address: string) => void;
-  /** Scrolls there as soon as there is something to see. */
+  /** Scrolls to a position as soon as the content is loaded. */
   scrollTo: (top: number) => void;
-  /** Reads everything at once. */
+  /** Repeats all requests at once. */
   retry: () => void;
   dispose: () => void;
 }
 
-/** Ages of data change even if no data arrives. */
+/** The interval at which ages of data are updated, even if no data arrive. */
 const TICK_MS = 5000;
-/** Each typed letter changes the address; browsers accept only a few changes per second. */
+/**
+ * The minimum time between two calls of `onAddress`. Each typed letter changes the state, but
+ * browsers limit the rate of URL changes.
+ */
 const ADDRESS_MS = 300;
 
 export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFleet {
   const loop = new FrameLoop(() => {
     view.render();
-    // Requests are sent after the rendering, which would otherwise wait for them.
+    // Requests are sent after rendering, so that they do not delay it.
     reader.want(view.listWishes());
   });
   const invalidate = (): void => loop.invalidate();
@@ -89,7 +92,7 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
   host.append(view.element);
   update();
   invalidate();
-  // The meanings of Xids are loaded after the first rendering.
+  // The meanings of Xids are loaded after the first frame.
   void loadXids().then(invalidate, () => undefined);
   return {
     setVisible: (now) => {

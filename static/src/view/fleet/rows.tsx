@@ -28,10 +28,10 @@ import { Name, type Scene } from './scene';
 import { meterCell, modelCell, nodeCell, stateCell, Table, textCell } from './table';
 import type { Cell, Column } from './table';
 
-/** A column of rows by their places, with the cell of the sum of all. */
+/** A column of rows by index, with a cell for the sum of all rows. */
 type Summed = Column<number, SortKey> & { sum: Cell | string };
 
-/** A table of GPUs by their rows, or of nodes by their places, with a row of sums. */
+/** A table of GPUs or nodes, with a row of sums. */
 export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
   const { byNode, columns, matches, nodes, totals, shown, selected, change } = scene;
   const order = useMemo(
@@ -150,7 +150,7 @@ function readingCell(
     : { content: text, title };
 }
 
-/** The sum without its limit, which the hover text has. */
+/** Returns the sum without its limit, which is in the hover text. */
 function sumCell({ totals }: Scene, metric: Measured): Cell {
   const text = totalText(totals, metric, { isShort: true });
   const title = totalText(totals, metric, { isShort: false });
@@ -159,7 +159,7 @@ function sumCell({ totals }: Scene, metric: Measured): Cell {
     : { content: text, title };
 }
 
-/** The first owner of rows, and the number of further owners. */
+/** Returns the first owner of the rows, and the number of further owners. */
 function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   const places = new Set(rows.flatMap((row) => [...columns.ownersOf(row)]));
   const owners = [...places].flatMap((place) => columns.owner(place) ?? []).map(ownerText);
@@ -176,7 +176,7 @@ function describeIdle({ idle_s }: Columns, row: number): string {
   return trans.__('Idle %1', duration((idle_s[row] ?? 0) * 1000));
 }
 
-/** The worst state or condition of rows, and how many are as bad. */
+/** Returns the worst state or condition of the rows, and how many rows have it. */
 export function worstCell(
   { columns, isNarrow }: Scene,
   rows: readonly number[],
@@ -193,7 +193,7 @@ export function worstCell(
   const isState = worst === undefined || (!byNode && worst.kind === 'held_idle');
   if (state !== undefined && (gone.length > 0 || (isState && !byNode))) {
     const many = gone.length < rows.length ? gone.length : 1;
-    // Phones have no room for more.
+    // Narrow screens have no room for the full text.
     const isShort = isNarrow && columns.state[rows[0] ?? -1] === 'idle' && gone.length === 0;
     const text = isShort ? describeIdle(columns, rows[0] ?? -1) : state.text;
     return stateCell(text + times(many), state.level, state.reason);

@@ -11,25 +11,25 @@ import type { Fleet } from '../../wire';
 import type { Palette } from '../palette';
 
 export interface NodeOpener {
-  /** The address of a node's page. */
+  /** Returns the URL of a node's page. */
   hrefOf: (node: string) => string;
-  /** Opens a node; from there, the user can come back. */
+  /** Opens a node, from where the user can return. */
   open: (node: string) => void;
 }
 
-/** The data of a view's parts, and the functions that change it. */
+/** The data that the parts of the view share, and the functions that change them. */
 export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof foundIn> {
-  /** The id of the view, which begins the ids of its elements. */
+  /** The ID of the view, which is the prefix of the IDs of its elements. */
   id: string;
   shown: FleetShown;
-  /** Whether the fleet has been read; until then, it is empty. */
+  /** Whether the fleet has been loaded. Until then, it is empty. */
   isKnown: boolean;
   answers: FleetAnswers;
   now_ms: number;
   /** The time range as text. */
   range: string;
   palette: Palette;
-  /** Whether rows of tables have two lines. */
+  /** Whether table rows have two lines. */
   isNarrow: boolean;
   /** The selected row, and the row under the pointer; `null` for none. */
   selected: number | null;
@@ -38,7 +38,7 @@ export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof fou
   change: (changes: Partial<FleetShown>) => void;
   /** Adds a word to the filter, or removes it. */
   choose: (word: string) => void;
-  /** Selects a row; by keys, it is announced. */
+  /** Selects a row. If `byKeys` is set, the selection is announced. */
   select: (row: number | null, byKeys: boolean) => void;
   point: (row: number | null) => void;
   openNode: (node: number) => void;
@@ -46,7 +46,7 @@ export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof fou
   leave: () => void;
 }
 
-/** Adds up a fleet. */
+/** Computes the values that only depend on the fleet. */
 export function knownOf(fleet: Fleet) {
   const columns = columnsOf(fleet);
   return {
@@ -67,32 +67,32 @@ export function foundIn(columns: Columns, order: Uint32Array, filter: string) {
     (node) => matches === null || columns.rowsOf(node).some((row) => matches[row] === 1),
   );
   return {
-    /** 1 for each row that matches; `null` without a filter. */
+    /** 1 for each matching row; `null` without a filter. */
     matches,
-    /** The errors of the filter. */
+    /** The error messages about the filter. */
     mistakes,
-    /** The nodes with rows that match, in their order. */
+    /** The nodes with matching rows, in order. */
     nodes,
-    /** The sums of the rows that match. */
+    /** The sums of the matching rows. */
     totals: totalsOf(columns, matches),
   };
 }
 
-/** The part of an address that is a node's page; `null` if no address can name the node. */
+/** Returns the path of a node's page, or `null` if no URL can contain the node's name. */
 export function nodePath(node: string): string | null {
-  // Between slashes these mean another folder.
+  // In a path, these names refer to another folder.
   if (node === '.' || node === '..' || node === '') {
     return null;
   }
   try {
     return `nodes/${encodeURIComponent(node)}/`;
   } catch {
-    // Half of a surrogate pair cannot be encoded.
+    // An incomplete surrogate pair cannot be encoded.
     return null;
   }
 }
 
-/** Returns why a node cannot be opened; `null` if it can. */
+/** Returns why a node cannot be opened, or `null` if it can. */
 export function describeClosedNode({ fleet }: Columns, node: number): string | null {
   if (nodePath(fleet.nodes.name[node] ?? '') === null) {
     return trans.__('No address can name this node.');
@@ -101,7 +101,10 @@ export function describeClosedNode({ fleet }: Columns, node: number): string | n
   return reason === undefined ? null : plainText(reason);
 }
 
-/** A link to a node's page; a click with a modifier opens it elsewhere, as with any other link. */
+/**
+ * A link to a node's page. A click with a modifier opens the page in another tab or window, like
+ * any other link.
+ */
 export function NodeLink({
   scene: { columns, opener, leave, openNode },
   node,
@@ -130,10 +133,12 @@ export function NodeLink({
   );
 }
 
-/** A name whose number at the end is never cut: `node-…0412 / 3`. */
+/**
+ * A name that is shortened if it is too long, except for the number at its end: `node-…0412 / 3`.
+ */
 export function Name({ text, rest = '' }: { text: string; rest?: string }): ComponentChild {
   const [number = ''] = /\d[\d.:_-]{0,15}$/.exec(text) ?? [];
-  // `ch` is the width of a digit; spaces and slashes are narrower.
+  // `ch` is the width of a digit. Spaces and slashes are narrower.
   const end_ch = number.length + 0.8 * rest.length;
   return (
     <span class="gpumon-fleet-name" style={{ '--_end': `${end_ch}ch` }}>
@@ -143,7 +148,7 @@ export function Name({ text, rest = '' }: { text: string; rest?: string }): Comp
   );
 }
 
-/** The name of a row: `node-0412 / 3`, or the node alone. */
+/** The name of a row: `node-0412 / 3`, or only the node. */
 export function RowName({ columns, row }: { columns: Columns; row: number }): ComponentChild {
   const name = columns.nodeNames[columns.node[row] ?? 0] ?? '';
   return <Name text={name} rest={rowName(columns, row).slice(name.length)} />;

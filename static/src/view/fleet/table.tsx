@@ -8,17 +8,19 @@ import { withoutVendor } from '../../model/gpu';
 import { SeverityIcon, severityLabel } from '../severity-icon';
 import { describeClosedNode, Name, NodeLink, type Scene } from './scene';
 
-/** The height of a row in pixels, with one line and with two. */
+/** The heights of rows with one and with two lines, in pixels. */
 const ROW_PX = { oneLine: 30, twoLines: 50 };
 const SENTENCES_PX = 46;
-/** Rows beyond the edges of the screen, so that fast scrolling shows no gaps. */
+/**
+ * The number of rendered rows beyond the edges of the screen, so that fast scrolling shows no gaps.
+ */
 const OVERSCAN = 12;
-/** The first and the last row in the page change in steps of so many. */
+/** The step in which the range of rendered rows changes. */
 const STEP = 8;
-/** How many rows there are without a layout, as in a test. */
+/** The number of rendered rows without layout, for example in a test. */
 const UNSEEN = 40;
 
-/** The content of a cell, and attributes of its element. */
+/** The content of a cell and the attributes of its element. */
 export interface Cell {
   content: ComponentChild;
   title?: string | undefined;
@@ -26,17 +28,17 @@ export interface Cell {
 }
 
 export interface Column<Row, Key extends string = never> {
-  /** The order that a click on the head chooses; without it, the column does not sort. */
+  /** The order after a click on the header. Columns without it cannot be sorted. */
   sort?: Key | undefined;
   label: string;
-  /** An explanation on hover. */
+  /** The hover text of the header. */
   title?: string | undefined;
   /**
-   * Numbers are aligned to the end, wide columns are left out in narrower views, and long ones have
-   * a line of their own in rows of several lines.
+   * The kind of column: numbers are aligned to the end, wide columns are omitted in narrow views,
+   * and long ones have their own line in rows with two lines.
    */
   kind?: 'number' | 'wide' | 'number-wide' | 'long';
-  /** The most that the column takes, in pixels; the others share the rest. */
+  /** The maximum width in pixels. Columns without it share the remaining width. */
   width?: number;
   cell: (row: Row) => Cell | string;
 }
@@ -47,7 +49,7 @@ export interface ListingProps {
   title: string;
   note: string;
   isLoading: boolean;
-  /** The text in place of an empty table. */
+  /** The text that replaces an empty table. */
   empty: string;
   /** The table; `null` if it is empty. */
   children: ComponentChild;
@@ -75,24 +77,24 @@ export interface TableProps<Row, Key extends string> {
   hasSentences?: boolean;
   sort?: { key: Key; reversed: boolean };
   onSort?: (key: Key) => void;
-  /** The place of the selected row; -1 for none. */
+  /** The index of the selected row; -1 for none. */
   selected?: number;
-  /** Makes rows selectable. */
+  /** Called when a row is selected. Without it, rows cannot be selected. */
   onSelect?: (row: Row | null) => void;
   onOpen?: (row: Row) => void;
-  /** The cells of sums, which stay below the other rows. */
+  /** The rows of sums, which stay below the other rows. */
   sums?: readonly (readonly (Cell | string)[])[];
 }
 
 /**
- * A table of any number of rows. Only rows on the screen are in the page, or in another element
- * around the table that scrolls; the head and the sums stay visible.
+ * A table with any number of rows. Only rows that are visible on the page or in a scrolling parent
+ * are rendered. The header and the sums stay visible.
  */
 export function Table<Row, Key extends string>(props: TableProps<Row, Key>): ComponentChild {
   const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
   const table = useRef<HTMLTableElement>(null);
   const mark = useRef<HTMLTableRowElement>(null);
-  /** The place to which a key moves the selection; -1 for none. */
+  /** The index to which a key moves the selection; -1 for none. */
   const wanted = useRef(-1);
   const { oneLine, twoLines } = ROW_PX;
   const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;
@@ -116,7 +118,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   });
   useLayoutEffect(() => {
     const onScroll = (): void => update.current();
-    // Any element around the table can scroll.
+    // Any parent of the table may scroll.
     document.addEventListener('scroll', onScroll, { capture: true, passive: true });
     window.addEventListener('resize', onScroll);
     return () => {
@@ -256,7 +258,10 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   );
 }
 
-/** The tracks of a grid: columns with a width shrink a little, and the others share the rest. */
+/**
+ * Returns the tracks of a CSS grid. Columns with a width shrink a little, and the others share the
+ * remaining width.
+ */
 function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
   return columns
     .map(({ width }) =>
@@ -265,7 +270,10 @@ function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
     .join(' ');
 }
 
-/** How a column is sorted. Numbers start with the highest, and states with the worst. */
+/**
+ * Returns how a column is sorted. By default, numbers start with the highest, and states with the
+ * worst.
+ */
 function sortOf(
   { sort, kind = '' }: { sort?: string | undefined; kind?: string },
   by: { key: string; reversed: boolean } | undefined,
@@ -275,7 +283,7 @@ function sortOf(
   return sort === undefined ? sort : sort === by?.key ? direction : 'none';
 }
 
-/** A sentence whose commands are between backticks. */
+/** A sentence with commands between backticks. */
 export function Sentence({ text }: { text: string }): ComponentChild {
   return (
     <span class="gpumon-table-sentence">
@@ -286,19 +294,19 @@ export function Sentence({ text }: { text: string }): ComponentChild {
   );
 }
 
-/** A text, or a dash with the reason for its absence. */
+/** Returns a text, or a dash with the reason why it is missing. */
 export function textCell(text: string | null, missing?: string): Cell {
   return text === null
     ? { content: DASH, title: missing ?? trans.__('no reading') }
     : { content: text, title: text };
 }
 
-/** The name of a GPU without its vendor. */
+/** Returns the model name of a GPU without its vendor. */
 export function modelCell(model: string | null, before = ''): Cell {
   return { ...textCell(model && before + withoutVendor(model)), ...(model && { title: model }) };
 }
 
-/** The name of a node as a link, if the node can be opened. */
+/** Returns the name of a node, as a link if the node can be opened. */
 export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   const title = scene.columns.nodeNames[node] ?? '';
   const reason = describeClosedNode(scene.columns, node);
@@ -314,7 +322,7 @@ export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   return { content, title };
 }
 
-/** A state with the icon of its level. */
+/** Returns a state with the icon of its level. */
 export function stateCell(text: string, level: Level, title = ''): Cell {
   return { content: <State text={text} level={level} />, level, title: title || text };
 }
@@ -329,7 +337,7 @@ export function State({ text, level }: { text: string; level: string }): Compone
   );
 }
 
-/** A value after a bar of its share; NaN has no bar. */
+/** Returns a value after a bar that shows its share. If the share is NaN, there is no bar. */
 export function meterCell(text: string, share: number, color: string, title?: string): Cell {
   const content = (
     <span class="gpumon-table-measured">
@@ -340,7 +348,7 @@ export function meterCell(text: string, share: number, color: string, title?: st
   return { content, title };
 }
 
-/** A bar of a share from 0 to 1; NaN leaves only its room. */
+/** A bar that shows a share from 0 to 1. If the share is NaN, the bar is empty. */
 export function Meter({ share, color }: { share: number; color: string }): ComponentChild {
   const style = { width: `${share * 100}%`, '--_color': `var(--gpumon-${color})` };
   return (

@@ -12,13 +12,13 @@ import { ChartCanvas } from '../chart-canvas';
 import { colorOf, type Palette } from '../palette';
 import type { Scene } from './scene';
 
-/** A gap of more steps than this is left empty. */
+/** The number of steps from which a gap is left open. */
 const GAP_STEPS = 2.5;
 
-/** One reading over time. */
+/** A reading over time. */
 interface TrendKind {
   id: string;
-  /** The id of the limit. */
+  /** The field ID of the limit. */
   limit?: string;
   color: Color;
   /** Returns the unit for the highest value. */
@@ -41,7 +41,10 @@ export const TRENDS = {
   held: { id: 'gpus_held', limit: 'gpus', color: 'utilization', unitFor: () => UNITS.count },
 } satisfies Record<string, TrendKind>;
 
-/** A reading of all nodes, or of one, over the chosen range; it keeps its room without values. */
+/**
+ * A reading of all nodes or of one node over the selected time range. The space is reserved even if
+ * there are no values.
+ */
 export function Trend({
   kind,
   scene: { palette },
@@ -49,7 +52,7 @@ export function Trend({
 }: {
   kind: keyof typeof TRENDS;
   scene: Scene;
-  /** `null` until it is read. */
+  /** The history; `null` until it has been loaded. */
   history: FleetHistory | null;
 }): ComponentChild {
   const content = useMemo(
@@ -63,7 +66,7 @@ export function Trend({
   );
 }
 
-/** Returns the values of a reading; `null` if none is known. */
+/** Returns the values of a reading, or `null` if all are missing. */
 export function valuesOf(
   history: FleetHistory,
   id: string | undefined,

@@ -25,12 +25,12 @@ import type { FleetUsage } from '../../wire';
 import { Name, type Scene } from './scene';
 import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';
 
-/** If usage ended longer ago than this, its end is shown. */
+/** The minimum age of the last usage for its time to be shown. */
 const RECENT_MS = 120_000;
-/** A smaller share of the GPU time without a record is not mentioned. */
+/** The minimum share of unrecorded GPU time that is mentioned. */
 const UNRECORDED_LEAST = 0.01;
 
-/** The usage of owners in the chosen range, and the GPUs that they hold now. */
+/** The usage of owners in the selected time range, and their current GPUs. */
 export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
   const { grouping, columns, answers, shown, range, now_ms, change } = props;
   const { usage } = answers;
@@ -75,7 +75,7 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
   );
 }
 
-/** `choose` shows the GPUs of an owner. */
+/** Returns the columns of the table. `choose` shows the GPUs of an owner. */
 function columnsFor(
   rows: readonly OwnerRow[],
   isOfJobs: boolean,
@@ -84,7 +84,7 @@ function columnsFor(
   const most = (valueOf: (row: OwnerRow) => number): number =>
     rows.reduce((highest, row) => Math.max(highest, valueOf(row) || 0), 0);
   const [gpu_s, joules] = [most((row) => row.gpu_s), most((row) => row.energy_joules)];
-  // Sums have no bar, because they are larger than any single owner's amount.
+  // Sums have no bar, because they exceed every owner's amount.
   const share = ({ word }: OwnerRow, value: number, of: number): number =>
     word === '' ? NaN : value / of;
   const many = (value: number): string => (value === 0 ? '' : count(value));
@@ -171,7 +171,7 @@ function columnsFor(
   ];
 }
 
-/** The name of an owner as a button; that of a sum is text. */
+/** Returns the name of an owner as a button, or the name of a sum as text. */
 function ownerCell({ name, word, gpus }: OwnerRow, choose: (word: string) => void): Cell | string {
   if (word === '') {
     return name;
@@ -216,11 +216,11 @@ function noteOf(
           count(unlisted.owners),
         )
       : null,
-    // Jobs, notebooks and namespaces are only parts of what the users hold.
+    // Jobs, notebooks and namespaces do not cover all of the users' GPUs.
     unheld_gpu_s === null || grouping !== 'users'
       ? null
       : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),
-    // Clocks and the ends of readings differ a little.
+    // Small differences are due to clocks and the ends of readings.
     grouping === 'users' && unrecorded_s > (UNRECORDED_LEAST * gpus * (to_ms - from_ms)) / 1000
       ? trans.__(
           'Not recorded: %1 of %2 GPU-hours.',

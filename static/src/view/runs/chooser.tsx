@@ -10,17 +10,20 @@ import { jobOf, runsOn, targetsOf } from '../../model/run-job';
 import type { Catalogue } from '../../wire';
 
 export interface ChooserProps {
-  /** `null` until the server has sent it. */
+  /** The benchmarks of the server; `null` until it has sent them. */
   catalogue: Catalogue | null;
   gpus: readonly GpuState[];
   isSimulated: boolean;
-  /** Whether a benchmark of this server runs. */
+  /** Whether a benchmark is running on the server. */
   isBusy: boolean;
   search: RefObject<HTMLInputElement | null>;
   onStart: (job: object) => void;
 }
 
-/** Selects a benchmark, by arrow keys in the search field or a click, and a device to run it on. */
+/**
+ * A list of benchmarks with a search field, and a choice of devices. Arrow keys in the search field
+ * select a benchmark.
+ */
 export function Chooser({
   catalogue,
   gpus,
@@ -38,7 +41,7 @@ export function Chooser({
   const refusal = catalogue?.refusal ?? null;
   const count = catalogue?.entries.length ?? 0;
 
-  // CUDA does not know simulated GPUs.
+  // Simulated GPUs do not exist for CUDA.
   const targets = targetsOf(isSimulated ? [] : gpus);
   const target = targets.find(({ key }) => key === device) ?? targets[0];
   const canRun = (benchmark: Benchmark): boolean =>
@@ -52,7 +55,7 @@ export function Chooser({
     .filter(({ benchmarks }) => benchmarks.length > 0);
   const choosable = found.flatMap(({ benchmarks }) => benchmarks).filter(canRun);
   const chosen = choosable.find(({ key }) => key === wanted) ?? choosable[0];
-  // An ID has no spaces.
+  // The key is encoded because an ID must not contain spaces.
   const idOf = (key: string): string => `${id}-${encodeURIComponent(key)}`;
   const job = chosen === undefined || target === undefined ? null : jobOf(chosen, target);
   const canStart = job !== null && !isBusy && refusal === null;
@@ -138,7 +141,7 @@ export function Chooser({
         role="listbox"
         aria-label={trans.__('Benchmarks')}
         onDblClick={() => form.current?.requestSubmit()}
-        // The search field keeps the focus, and with it the keys.
+        // The focus returns to the search field, so that its keys still work.
         onPointerUp={() => search.current?.focus()}
       >
         {found.map(({ label, benchmarks }, place) => (

@@ -58,7 +58,6 @@ function submit(): void {
   element.querySelector('form')?.requestSubmit();
 }
 
-/** Types into the search field. */
 function search(text: string): void {
   const input = element.querySelector('input');
   if (input !== null) {
@@ -75,7 +74,7 @@ function press(key: string): void {
   render();
 }
 
-/** The benchmarks that can be seen, and of the chosen one its title. */
+/** Returns the titles of the visible benchmarks, and the title of the selected one. */
 function offered(): [string[], string | undefined] {
   const titles = [...element.querySelectorAll('[role=option]')];
   const title = (option?: Element): string | undefined =>
@@ -94,7 +93,7 @@ function chooseDevice(key: string): void {
   render();
 }
 
-/** Whether another run can be started. */
+/** Returns whether another run can be started. */
 function isReady(): boolean {
   return element.querySelector<HTMLButtonElement>('.gpumon-primary')?.disabled === false;
 }
@@ -148,7 +147,7 @@ it('presets are first, and search finds all benchmarks', async () => {
   expect(isReady()).toBe(false);
 });
 
-it('reopened dialog requests a missing catalogue again', async () => {
+it('reopened dialog requests a missing catalog again', async () => {
   await open({});
   expect(offered()).toEqual([[], undefined]);
   element.querySelector('dialog')?.close();
@@ -193,7 +192,7 @@ it('start sends the job with the required header', async () => {
   expect(JSON.parse(init?.body as string)).toMatchObject({ kind: 'bench', ids: ['triad'] });
 });
 
-it('refusal is shown before anything is started', async () => {
+it('refusal is shown before anything starts', async () => {
   await open({
     'api/v1/catalogue': { ...CATALOGUE, refusal: 'only the user who started this server may' },
   });

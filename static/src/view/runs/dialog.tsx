@@ -19,7 +19,7 @@ import { Chooser } from './chooser';
 import { ComparisonTable } from './result-table';
 import { RunCard } from './run-card';
 
-/** The dialog of benchmarks: what to run, what runs, and earlier results. */
+/** The benchmark dialog: available benchmarks, running ones, and earlier results. */
 export function RunDialog(props: RunEntryProps): ComponentChild {
   const { store, runner, gpus, freshness, isOpen, onClose } = props;
   const [catalogue, setCatalogue] = useState<Catalogue | null>(null);
@@ -29,7 +29,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
   const search = useRef<HTMLInputElement>(null);
   const last = useRef<ComponentChild>(null);
 
-  /** Returns the server's answer, or `null` if it refuses, which is shown. */
+  /** Returns the server's answer. If the server refuses, shows the reason and returns `null`. */
   const ask = async (path: string, init?: RequestInit): Promise<unknown> => {
     const answer = await answerOf(runner.request(path, init));
     setError(answer.why ?? '');
@@ -130,7 +130,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
   );
 }
 
-/** The head of the list of runs: the comparison of two that are chosen, and the export. */
+/** The header of the list of runs, with the comparison of two selected runs, and the export. */
 function Results({
   history,
   chosen,
@@ -187,7 +187,7 @@ const EXPORTS = [
   ['JSON', 'application/json', toJson],
 ] as const;
 
-/** Returns what to announce to screen readers: runs that start, and how they end. */
+/** Returns a function for screen reader announcements: runs that start, and how they end. */
 function useAnnouncement(): (runs: readonly RunState[]) => string {
   const known = useRef(new Map<string, string>());
   const text = useRef('');

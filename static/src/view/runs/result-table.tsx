@@ -17,7 +17,7 @@ import type { ComparedRow } from '../../model/run-comparison';
 import type { RunResult } from '../../wire';
 import { SeverityIcon } from '../severity-icon';
 
-/** The results of a run, each compared with the theoretical peak and the last result here. */
+/** The results of a run, compared with the theoretical peak and the last result on this server. */
 export function ResultTable({
   rows,
 }: {
@@ -51,7 +51,7 @@ export function ResultTable({
   );
 }
 
-/** The rates of two runs, and how much they changed. */
+/** The rates of two runs and their changes. */
 export function ComparisonTable({
   rows,
   names,
@@ -82,7 +82,7 @@ export function ComparisonTable({
   );
 }
 
-/** A table that scrolls sideways where there is no room for it, by keys, too. */
+/** A table that scrolls horizontally if it is too wide, also by keyboard. */
 function Table({
   head,
   children,
@@ -102,7 +102,7 @@ function Table({
   );
 }
 
-/** The workload with its data type, and its device in a table with several. */
+/** A workload with its data type, and its device if the table has several. */
 function Workload({
   result: { id, dtype, device },
   withDevice,

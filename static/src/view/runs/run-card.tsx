@@ -25,7 +25,7 @@ import { SeverityIcon } from '../severity-icon';
 import { ReadingValue, type Freshness } from '../value';
 import { ResultTable } from './result-table';
 
-/** The readings of a GPU that a benchmark runs on. */
+/** The displayed metrics of a GPU that runs a benchmark. */
 const LIVE = METRICS.filter(({ id }) =>
   ['utilization.gpu_percent', 'memory.used_bytes', 'power.draw_watts'].includes(id),
 );
@@ -37,13 +37,13 @@ export interface RunCardProps {
   gpus: readonly GpuState[];
   freshness: Freshness;
   isNewest: boolean;
-  /** Whether the run is selected for the comparison and the export. */
+  /** Whether the run is selected for comparison and export. */
   isChosen: boolean;
   onChoose: (isChosen: boolean) => void;
   onCancel: () => void;
 }
 
-/** A run: its progress with the readings of its GPU, and its results. */
+/** A run with its progress, the readings of its GPU, and its results. */
 export function RunCard(props: RunCardProps): ComponentChild {
   const { state, history, freshness, isNewest, isChosen, onChoose } = props;
   const { run, status, started_ms, ended_ms, error } = state;

@@ -11,7 +11,7 @@ import { hello, NOW } from '../../testing/frames';
 import { CATALOGUE, ITEMS, runState, serverWith } from '../../testing/runs';
 import { RunEntry } from '../run-entry';
 
-/** What a server says, and names. */
+/** Texts from the server, and names. */
 const DATA = [
   'triad',
   'CSV',

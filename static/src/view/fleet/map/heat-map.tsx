@@ -31,18 +31,18 @@ const DIRECTIONS: Partial<Record<string, Direction>> = {
   ArrowUp: 'up',
   ArrowDown: 'down',
 };
-/** Keys that move by ten rows of cells. */
+/** The keys that move by ten rows of cells. */
 const PAGES: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
 const PAGE = 10;
-/** All cells should fit into this height, so that they are seen at once. */
+/** The target height of the map, so that all cells are visible at once. */
 const HEIGHT_LEAST_PX = 420;
 const HEIGHT_MOST_PX = 1000;
-/** The height of everything above and below the map. */
+/** The height of all elements above and below the map. */
 const OTHERS_PX = 340;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
-/** All GPUs at once, a cell each, on a canvas; pointer and keys move from one to the next. */
+/** A canvas with one cell per GPU. The pointer and keys move from cell to cell. */
 export function HeatMap(scene: Scene): ComponentChild {
   const { columns, nodes, matches, selected, palette, pointed, point, select, openNode } = scene;
   const { metric } = scene.shown;
@@ -54,7 +54,7 @@ export function HeatMap(scene: Scene): ComponentChild {
       map.current === null
         ? undefined
         : observeWidth(map.current, (width_px) => {
-            // A hidden tab has no width, and keeps its height.
+            // A hidden tab has no width, but it keeps its height.
             if (width_px > 0) {
               setWidth(width_px);
             }
@@ -134,7 +134,7 @@ export function HeatMap(scene: Scene): ComponentChild {
     event.preventDefault();
     event.stopPropagation();
   };
-  /** A frame around a cell. */
+  /** Returns a frame around a cell. */
   const ring = (place: CellPlace | null, className = ''): ComponentChild => {
     if (layout === null || place === null) {
       return null;
@@ -192,7 +192,7 @@ export function HeatMap(scene: Scene): ComponentChild {
   );
 }
 
-/** Next to the cell, on the side with more room. */
+/** Places the tooltip next to the cell, on the side with more room. */
 function tipStyle(layout: Layout, place: CellPlace): CSSProperties {
   const [x, y] = cornerOf(layout, place);
   return {
@@ -203,13 +203,13 @@ function tipStyle(layout: Layout, place: CellPlace): CSSProperties {
   };
 }
 
-/** The reading of a row that the map shows, or else its state. */
+/** Returns the displayed reading of a row, or its state if there is no reading. */
 function valueText({ columns, shown: { metric } }: Scene, row: number): string {
   const text = isMeasured(metric) ? readingText(columns, metric, row) : DASH;
   return text === DASH ? stateText(columns, row).text : text;
 }
 
-/** The meanings of the map's colors. */
+/** The legend of the map's colors. */
 function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
   const [low, high] = isMeasured(metric) ? scaleEnds(metric) : [];
   const missing = missingText(columns, metric);

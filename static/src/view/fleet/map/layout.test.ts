@@ -6,8 +6,8 @@ const nodesOf = (...gpus: number[]): MapNode[] =>
   gpus.map((rows, node) => ({ node, rows: Array<number>(rows).fill(0) }));
 const many = nodesOf(...Array<number>(1000).fill(8));
 
-describe('a map', () => {
-  it('has the largest cells with which all fits, and the smallest where nothing does', () => {
+describe('heat map layout', () => {
+  it('map has largest cells that fit', () => {
     const wide = layoutOf(many, 1060, 520);
     expect(wide.height).toBeLessThanOrEqual(520);
     expect(wide.columns * wide.tileWidth).toBeLessThanOrEqual(
@@ -18,7 +18,7 @@ describe('a map', () => {
     expect(layoutOf(nodesOf(8, 8), 1060, 520).label).toBeGreaterThan(0);
   });
 
-  it('finds each cell where it is drawn, and none between nodes', () => {
+  it('positions match cells, none between nodes', () => {
     for (const layout of [layoutOf(many, 1060, 520), layoutOf(nodesOf(8, 3, 16), 400, 500)]) {
       layout.nodes.forEach(({ rows }, tile) => {
         for (let slot = 0; slot < rows.length; slot += 1) {
@@ -36,7 +36,7 @@ describe('a map', () => {
     }
   });
 
-  it('is walked through from node to node, over places that are empty, and not beyond its edges', () => {
+  it('keys move between nodes, skipping empty places', () => {
     const layout = layoutOf(nodesOf(8, 2, 8), 4000, 500);
     expect(layout.columns).toBeGreaterThan(2);
     const at = { tile: 0, slot: 3 };

@@ -1,6 +1,6 @@
-/** The layout of a heat map: the cells of a node side by side, as large as the room allows. */
+/** The layout of a heat map. The cells of a node are adjacent, and as large as possible. */
 
-/** A node of the map: its place among all nodes, and its rows. */
+/** A node of the map: its index among all nodes, and its rows. */
 export interface MapNode {
   node: number;
   rows: ArrayLike<number>;
@@ -8,23 +8,23 @@ export interface MapNode {
 
 export interface Layout {
   nodes: readonly MapNode[];
-  /** The length of a cell's sides, and the gap between two cells of a node. */
+  /** The side length of a cell, and the gap between two cells of a node. */
   cell: number;
   gap: number;
-  /** Cells of a node side by side, and one above the other. */
+  /** The numbers of cells of a node in a row and in a column. */
   across: number;
   down: number;
-  /** A node with the room around it. */
+  /** The size of a node including the space around it. */
   tileWidth: number;
   tileHeight: number;
-  /** Room for its name; 0 where there is none. */
+  /** The height of the node's name; 0 if there is no room for it. */
   label: number;
   columns: number;
   width: number;
   height: number;
 }
 
-/** One cell: the place of its node among those shown, and its own place in it. */
+/** A cell: the index of its node among the displayed ones, and its index within the node. */
 export interface CellPlace {
   tile: number;
   slot: number;
@@ -34,13 +34,16 @@ export type Direction = 'left' | 'right' | 'up' | 'down';
 
 const CELL_MOST = 26;
 const CELL_LEAST = 4;
-/** From this size on there is room for names of nodes. */
+/** The minimum cell size for node names. */
 const LABELLED = 17;
 const LABEL_PX = 15;
-/** Names of fewer letters are not cut. */
+/** The minimum width of node names, so that short names are not cut. */
 const LABEL_WIDTH_PX = 92;
 
-/** Returns the layout with the largest cells that fit into `height`; the smallest, if none fit. */
+/**
+ * Returns the layout with the largest cells that fit into `height`, or with the smallest cells if
+ * none fit.
+ */
 export function layoutOf(nodes: readonly MapNode[], width: number, height: number): Layout {
   const most = nodes.reduce((cells, { rows }) => Math.max(cells, rows.length), 1);
   let layout = sized(nodes, most, width, CELL_MOST);
@@ -59,7 +62,7 @@ export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number,
   return [x, y];
 }
 
-/** Returns the cell at a point, with the gap behind it; `null` between nodes. */
+/** Returns the cell at a position, including the gap after it, or `null` between nodes. */
 export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
   const { across, down, cell, gap, columns, tileWidth, tileHeight, label, nodes } = layout;
   const column = Math.floor(x / tileWidth);
@@ -72,7 +75,7 @@ export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
   return isInside && slot < (nodes[tile]?.rows.length ?? 0) ? { tile, slot } : null;
 }
 
-/** Returns the nearest cell in a direction; the same cell if there is none. */
+/** Returns the nearest cell in a direction, or the same cell if there is none. */
 export function neighbor(layout: Layout, from: CellPlace, direction: Direction): CellPlace {
   const { across, down, columns, nodes } = layout;
   const lines = Math.ceil(nodes.length / columns) * down;
@@ -86,7 +89,7 @@ export function neighbor(layout: Layout, from: CellPlace, direction: Direction):
     }
     const tile = Math.floor(y / down) * columns + Math.floor(x / across);
     const slot = (y % down) * across + (x % across);
-    // Nodes with fewer GPUs than others leave places empty.
+    // Nodes with fewer GPUs than others have empty positions.
     if (slot < (nodes[tile]?.rows.length ?? 0)) {
       return { tile, slot };
     }
@@ -98,7 +101,7 @@ function sized(nodes: readonly MapNode[], most: number, width: number, cell: num
   const across = most <= 4 ? most : most <= 8 ? 4 : 8;
   const down = Math.ceil(most / across);
   const label = cell >= LABELLED ? LABEL_PX : 0;
-  // Nodes of one cell need no more room between them than the cells of a node.
+  // If each node has one cell, the gap between nodes is the gap between cells.
   const apart = most === 1 && label === 0 ? gap : Math.max(3, Math.round(cell * 0.5));
   const tileWidth = Math.max(across * (cell + gap) - gap, label === 0 ? 0 : LABEL_WIDTH_PX) + apart;
   const tileHeight = down * (cell + gap) - gap + apart + label;

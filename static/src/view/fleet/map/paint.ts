@@ -1,6 +1,7 @@
 /**
- * Draws a heat map look by look, because a change of color costs more than a cell. A metric has one
- * hue that gets darker or lighter with the value; states have one hue each.
+ * The drawing of a heat map. Cells are grouped by look, because changing the color is more
+ * expensive than drawing a cell. A metric has one hue that gets darker or lighter with the value;
+ * each state has its own hue.
  */
 
 import type { Columns } from '../../../model/fleet/columns';
@@ -9,14 +10,14 @@ import { isMeasured, shareOf, type FleetMetric } from '../../../model/fleet/metr
 import { colorOf, type Palette } from '../../palette';
 import { cornerOf, type Layout } from './layout';
 
-/** A frame would hide the color of smaller cells. */
+/** The minimum size of cells with a frame, which would hide the color of smaller cells. */
 const FRAMED_PX = 7;
-/** GPUs that do not match the filter are hardly visible. */
+/** The opacity of GPUs that do not match the filter. */
 const OTHERS_OPACITY = 0.6;
-/** The number of steps that can be distinguished. */
+/** The number of distinguishable steps of the color scale. */
 export const STEPS = 20;
 
-/** How a cell is drawn, as a number: a step of the scale, or one of these. */
+/** The looks of cells, as numbers: the steps of the scale, followed by these. */
 export const LOOK = {
   missing: STEPS,
   unknown: STEPS + 1,
@@ -30,10 +31,10 @@ export const LOOK = {
   busy: STEPS + 9,
 } as const;
 
-/** The colors of states, from the style sheet. */
+/** The colors of states in the style sheet. */
 export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
-/** The colors of all steps, from the card to the metric's color and a third beyond it. */
+/** Returns the colors of all steps, from the background to the metric's color and beyond it. */
 export function rampOf(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
   const color = isMeasured(metric) ? colorOf(palette, metric) : palette.muted;
   const [low, end, high] = isDark ? [16, '#ffffff', 42] : [14, '#0a0e1e', 45];
@@ -45,7 +46,7 @@ export function rampOf(palette: Palette, metric: FleetMetric, isDark: boolean): 
   });
 }
 
-/** Mixes so much of a color with another. */
+/** Mixes a share of a color with another color. */
 function mix(color: string, share_percent: number, other: string): string {
   // oxlint-disable-next-line texts/translated -- This is CSS.
   return `color-mix(in srgb, ${color} ${share_percent}%, ${other})`;
@@ -57,7 +58,7 @@ export function stateColors(element: Element): StateColors {
   return { free: color('free'), idle: color('idle'), busy: color('busy') };
 }
 
-/** How a row is drawn. */
+/** Returns the look of a row. */
 export function lookOf(columns: Columns, metric: FleetMetric, row: number): number {
   const state = columns.state[row];
   if (state === 'lost') {
@@ -79,13 +80,13 @@ export function lookOf(columns: Columns, metric: FleetMetric, row: number): numb
 
 export interface MapPicture {
   layout: Layout;
-  /** How each row is drawn. */
+  /** The look of each row. */
   looks: Uint8Array;
   /** 1 for each row that matches the filter; `null` without a filter. */
   shown: Uint8Array | null;
-  /** Rows with a critical condition. */
+  /** Returns whether a row has a critical condition. */
   severe: (row: number) => boolean;
-  /** Names of nodes, where there is room. */
+  /** Returns the name of a node, which is drawn if there is room. */
   nameOf: (node: number) => string;
   ramp: readonly string[];
   states: StateColors;
@@ -127,7 +128,7 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
 
 type Cells = readonly { x: number; y: number; row: number }[];
 
-/** Draws cells of one look. The worse a state or condition, the fuller the cell. */
+/** Draws the cells of one look. The worse a state or condition, the more of the cell is filled. */
 function paintLook(
   ctx: Context,
   picture: MapPicture,
@@ -172,7 +173,7 @@ function paintLook(
   }
 }
 
-/** With a filter, GPUs that match have frames, and others are frames only. */
+/** Draws the frames of cells: around GPUs that match the filter, and in place of the other GPUs. */
 function paintFrames(
   ctx: Context,
   { px }: MapPicture,
@@ -203,7 +204,7 @@ function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, s
   ctx.stroke();
 }
 
-/** Cuts the corner of GPUs with a critical condition, whatever the color of the cell. */
+/** Cuts the corner of GPUs with a critical condition, regardless of the cell's color. */
 function paintMarks(
   ctx: Context,
   picture: MapPicture,
@@ -247,7 +248,7 @@ function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): 
   });
 }
 
-/** Cuts the start of a name, because nodes differ at its end. */
+/** Cuts the start of a name, because the names of nodes differ at their ends. */
 function fitting(ctx: Context, name: string, room: number): string {
   if (ctx.measureText(name).width <= room) {
     return name;
