@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Checks what has changed: format, types, lints, and the unit tests next to the changes.
+"""Checks changed files: format, types, lints, and the unit tests next to the changes.
 
     tools/check.py [BASE]
 
-Changed are the files that differ from the commit BASE, or that Git does not know yet. Without BASE,
-this is the last commit; if nothing differs from it, its own changes are checked.
+Changed files are those that differ from the commit BASE or are untracked. BASE is the last commit
+by default; if nothing differs from it, the files of the last commit are checked.
 
 - Rust: format and lints of all programs and libraries, and the unit tests of each changed crate.
 - TypeScript: types and style of all packages, format of the changed files, and the unit tests that
   import them.
 - Python: syntax, and each changed test of tests/python.
-- Comments, names and documents of changed lines: plain English.
+- Comments, names and documents in changed lines: plain English.
 
 `make test` checks everything.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 from step import ROOT, run_step
 from test import clippy_failures
 
-#: Folders of TypeScript with unit tests, and without them.
+#: Folders of TypeScript with unit tests, and those without.
 TESTED, UNTESTED = ["static", "labextension"], ["tests/browser"]
 
 
@@ -44,13 +44,13 @@ def main(base: str = "HEAD") -> int:
 
 
 def changed_files(base: str) -> list[str]:
-    """Return the files that differ from a commit or are new, without those that are gone."""
+    """Return the files that differ from a commit or are new, without deleted files."""
     differing = _git("diff", "--name-only", "--diff-filter=d", base)
     return sorted({*differing, *_git("ls-files", "--others", "--exclude-standard")})
 
 
 def rust(changed: list[str]) -> list[bool]:
-    """Return whether each step passed. A lint is a warning, after which Cargo goes on."""
+    """Return whether each step passed. Lints are warnings, so that Cargo continues."""
     if not any(name.endswith((".rs", ".toml", ".snap")) for name in changed):
         return []
     lints = _step("Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True)
@@ -66,7 +66,7 @@ def rust(changed: list[str]) -> list[bool]:
 
 
 def crate_of(path: str) -> str | None:
-    """Return the package that a file is a source of, or nothing for a file outside of `src`."""
+    """Return the package whose source the file is, or nothing for a file outside of `src`."""
     for folder in Path(path).parents:
         manifest = ROOT / folder / "Cargo.toml"
         if folder.name == "src" and (manifest := ROOT / folder.parent / "Cargo.toml").exists():

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Finds circles of imports among the files of the Rust crates and of the TypeScript, and fails
-where one is too large.
+"""Finds import cycles among the files of the Rust crates and of the TypeScript, and fails if one is
+too large.
 
     tools/circles.py [--all]
 
-A file imports another where a path of its names something that the other defines. Files that import
-each other in a circle can be understood only together, so a circle may have three files at most, or
-be one module with its direct children: a type and its parts. Tests are left out.
+A file imports another if one of its paths names an item that the other defines. Files in a cycle
+can only be understood together. So a cycle may have at most three files, or be a module with its
+direct children: a type and its parts. Tests are not checked.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: So many files may import each other.
+#: The maximum number of files in a cycle.
 FEW = 3
-#: Families that are understood only together, and why.
+#: Larger cycles that are necessary, and the reasons.
 REASONS = {
-    "workload/src/cuda": "a context makes what lives in it, which names the context that has to outlive it",
+    "workload/src/cuda": "a context makes what lives in it, which names the context that has to "
+    "outlive "
+    "it",
 }
 
 Graph = dict[Path, set[Path]]
@@ -48,14 +50,14 @@ def main(arguments: list[str]) -> int:
 
 
 def name(circle: Iterable[Path]) -> str:
-    """The folder that holds all of a circle."""
+    """Return the folder that contains all files of a cycle."""
     parents = [list(reversed(file.relative_to(ROOT).parents)) for file in circle]
     shared = [level[0] for level in zip(*parents) if len(set(level)) == 1]
     return str(shared[-1])
 
 
 def is_family(circle: set[Path]) -> bool:
-    """Whether it is a module and direct children of it."""
+    """Return whether the files are a module and its direct children."""
     heads = [file for file in circle if file.name == "mod.rs"]
     return any(all(file == head or _parent(file) == head for file in circle) for head in heads)
 
@@ -65,7 +67,7 @@ def _parent(file: Path) -> Path:
 
 
 def rust_graph(source: Path) -> Graph:
-    """The files of a crate, and which of them each imports."""
+    """Return the files of a crate with their imports."""
     modules = {_module(source, file): file for file in source.rglob("*.rs") if not _is_test(file)}
     exported = {module: dict(_exports(module, file, modules)) for module, file in modules.items()}
     graph: Graph = {}
@@ -101,7 +103,7 @@ def _without_tests(file: Path) -> str:
 
 
 def _paths(module: Module, text: str) -> Iterator[Module]:
-    """Every path that the text names, from the crate's root."""
+    """Yield all paths in the text, from the crate's root."""
     for tree in re.findall(r"^ *use ([^;]+);", text, re.MULTILINE):
         for path in _leaves(re.sub(r"\s+", " ", tree)):
             yield from _absolute(module, path)
@@ -113,7 +115,7 @@ def _paths(module: Module, text: str) -> Iterator[Module]:
 
 
 def _leaves(tree: str) -> Iterator[str]:
-    """The paths of a tree such as `a::{b, c::{d, e as f}}`."""
+    """Yield the paths of a tree such as `a::{b, c::{d, e as f}}`."""
     tree = tree.strip()
     opening = tree.find("{")
     if opening < 0:
@@ -146,7 +148,7 @@ def _absolute(module: Module, path: str) -> Iterator[Module]:
 def _exports(
     module: Module, file: Path, modules: dict[Module, Path]
 ) -> Iterator[tuple[str, Module]]:
-    """What a module hands on of others, by name."""
+    """Yield the items that a module reexports, by name."""
     for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", _without_tests(file)):
         for path in _leaves(re.sub(r"\s+", " ", tree)):
             for absolute in _absolute(module, path):
@@ -157,7 +159,7 @@ def _exports(
 def _defining(
     path: Module, modules: dict[Module, Path], exported: dict[Module, dict[str, Module]]
 ) -> Module | None:
-    """The module whose file defines what the path names."""
+    """Return the module whose file defines the item of a path."""
     for _hop in range(8):
         length = next(
             (length for length in range(len(path), -1, -1) if path[:length] in modules), None
@@ -173,7 +175,7 @@ def _defining(
 
 
 def typescript_graph(source: Path) -> Graph:
-    """The files of a package, and which of them each imports; types alone count too."""
+    """Return the files of a package with their imports, including type imports."""
     graph: Graph = {}
     for file in [*source.rglob("*.ts"), *source.rglob("*.tsx")]:
         if ".test." in file.name or "testing" in file.parts:
@@ -191,7 +193,7 @@ def _resolve(file: Path, path: str) -> Path | None:
 
 
 def circles_of(graph: Graph) -> list[set[Path]]:
-    """The strongly connected parts of more than one file, by Tarjan's algorithm."""
+    """Return the strongly connected components with more than one file, by Tarjan's algorithm."""
     index: dict[Path, int] = {}
     low: dict[Path, int] = {}
     stack: list[Path] = []

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Builds what is released of gpumon into dist/: source distribution, wheels, archives and Debian
-packages.
+"""Builds the release of gpumon in dist/: source distribution, wheels, archives and Debian packages.
 
     tools/dist.py [ARCHITECTURE...]
 
-Each architecture (x86_64, aarch64; by default both) is compiled here by Zig, for every Linux with
-glibc 2.17 or newer. Nothing depends on when or in which folder it is built: two builds of a commit
-are the same byte for byte, which tests/packages/again.py checks.
+Zig compiles for each architecture (x86_64, aarch64; by default both), for every Linux with glibc
+2.17 or newer. The output does not depend on the time or the folder of the build: two builds of a
+commit are identical byte for byte, which tests/packages/again.py checks.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ sys.path.append(str(ROOT / "python" / "build_backend"))
 import gpumon_index  # noqa: E402
 
 DIST = ROOT / "dist"
-#: Where the packages of `dist-requirements.txt` are.
+#: The folder with the programs of `dist-requirements.txt`.
 TOOLS = ROOT / "target" / "dist-tools" / "bin"
-#: Nothing that other builds have left there is released.
+#: A separate folder, so that no output of other builds is released.
 TARGET = ROOT / "target" / "dist"
 ARCHITECTURES = ["x86_64", "aarch64"]
-#: The oldest C library that the program runs with, as wheels name it.
+#: The oldest supported C library, in the notation of wheels.
 PLATFORM = "manylinux_2_17"
-#: The folders of the wheel's `share` that the archive has.
+#: The folders of the wheel's `share` that the archive contains.
 SHARED = ["bash-completion", "zsh", "fish", "man"]
-#: Growth beyond this has to be explained before it is released. It was 10 MB before history,
-#: recordings and alerts; SQLite alone is half a megabyte. TLS is one megabyte, YAML and the
-#: certificates of clients are another, a probe that is compiled for speed is more than one, and
+#: The maximum size of the program. Growth beyond this limit must be explained before a release. The
+#: program had 10 MB without history, recordings and alerts. SQLite takes half a megabyte, TLS one,
+#: YAML and client certificates another, a probe that is optimized for speed more than one, and
 #: HTTP/2 for the kubelet half of one.
 PROGRAM_BYTES = 17_500_000
 
@@ -54,7 +53,8 @@ def main(architectures: list[str]) -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     gpumon_index.write_readme()
     run("maturin", "sdist", "--out", DIST, env=environment)
-    # Manual pages and completions are the same for all; a program for this machine writes them.
+    # Manual pages and completions are the same for all architectures. A program for this machine
+    # writes them.
     share_environment = {
         **os.environ,
         "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"],
@@ -81,19 +81,21 @@ def main(architectures: list[str]) -> None:
 
 
 def reproducible() -> dict[str, str]:
-    """An environment in which time and place of a build leave no trace in it."""
+    """Return an environment in which the build does not depend on time and folder."""
     committed = output("git", "log", "-1", "--format=%ct")
     if changed := output("git", "status", "--porcelain", "--untracked-files=no"):
         sys.exit(
-            f"a release has what is committed; commit or stash these changes, then try again:\n{changed}"
+            f"a release has what is committed; commit or stash these changes, then try "
+            f"again:\n{changed}"
         )
     found, wanted = output("rustc", "--version"), need.rust_version()
     if found.split()[1] != wanted:
         sys.exit(
-            f"releases are built with Rust {wanted}, not {found}: run `rustup default {wanted}`, then try again"
+            f"releases are built with Rust {wanted}, not {found}: run `rustup default {wanted}`, "
+            f"then try again"
         )
     homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
-    # Of those that fit, the last one counts: a home may be below ROOT.
+    # The last matching prefix is used, because a home may be below ROOT.
     folders = [f"{ROOT}=/gpumon", *(f"{home}=/cargo" for home in homes if home)]
     return {
         "SOURCE_DATE_EPOCH": committed,
@@ -154,7 +156,7 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
 
 
 def place(name: str) -> str | None:
-    """Where a file of the wheel stands in the archive, if it does."""
+    """Return the path of a wheel's file in the archive, or nothing if it is not included."""
     top, _, inside = name.partition("/")
     if top.endswith(".data"):
         kind, _, path = inside.partition("/")
@@ -167,11 +169,12 @@ def place(name: str) -> str | None:
 
 
 def check_program(wheel: Path, architecture: str) -> None:
-    """End where the program needs a newer system than its wheel says, or has grown too large."""
+    """Exit if the program needs a newer system than its wheel declares, or is too large."""
     tag = json.loads(output(TOOLS / "auditwheel", "show", "--json", wheel))["overall_tag"]
     if tag != f"{PLATFORM}_{architecture}":
         sys.exit(
-            f"{wheel.name} needs {tag}, not {PLATFORM}_{architecture}: `auditwheel show` names the symbols"
+            f"{wheel.name} needs {tag}, not {PLATFORM}_{architecture}: `auditwheel show` names "
+            f"the symbols"
         )
     with zipfile.ZipFile(wheel) as packed:
         (size,) = (
@@ -179,12 +182,13 @@ def check_program(wheel: Path, architecture: str) -> None:
         )
     if size > PROGRAM_BYTES:
         sys.exit(
-            f"the program for {architecture} has {size:,} bytes, more than {PROGRAM_BYTES:,}: find what has grown"
+            f"the program for {architecture} has {size:,} bytes, more than {PROGRAM_BYTES:,}: "
+            f"find what has grown"
         )
 
 
 def check_registry(environment: dict[str, str]) -> None:
-    """Check what PyPI and installers expect of wheels and source distribution."""
+    """Check the requirements of PyPI and of installers for wheels and source distribution."""
     wheels = sorted(DIST.glob("*.whl"))
     run(
         "twine",
@@ -203,7 +207,8 @@ def output(*command: str | Path) -> str:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError as error:
         sys.exit(
-            f"`{' '.join(words)}` could not be run: {error.strerror}; run `make dist`, which installs what it needs"
+            f"`{' '.join(words)}` could not be run: {error.strerror}; run `make dist`, which "
+            f"installs what it needs"
         )
     if done.returncode != 0:
         sys.exit(f"`{' '.join(words)}` failed with code {done.returncode}: {done.stderr.strip()}")

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Fuzzes what gpumon reads that strangers have written: each target of tests/fuzz/ for some time,
-one after another.
+"""Fuzzes the parsers of untrusted input: all targets of tests/fuzz/, one after another.
 
     tools/fuzz.py [--seconds 600] [TARGET...]
 
-What was found interesting is kept in tests/fuzz/corpus/, so that the next run begins where this one
-ended. An input that crashes a target is kept in tests/fuzz/artifacts/, and the command that runs it
-again is at the end of the log.
+Interesting inputs are stored in tests/fuzz/corpus/, so the next run continues from there. An input
+that crashes a target is stored in tests/fuzz/artifacts/, and the log ends with the command that
+reproduces the crash.
 """
 
 from __future__ import annotations
@@ -21,23 +20,22 @@ import tomllib
 from step import ROOT, run_step
 
 FUZZ = ROOT / "tests" / "fuzz"
-#: More memory, or more time for one input, is a defect, too.
+#: The limits of memory and of time per input. Exceeding them is a defect.
 LIMITS = ["-rss_limit_mb=512", "-timeout=10"]
-#: Inputs no longer than this: longer ones are only slower.
+#: The maximum length of inputs. Longer ones only take more time.
 LONGEST = "-max_len=65536"
-#: The instrumentation is an unstable option of the compiler, which the stable one takes when it is
-#: told so.
+#: The instrumentation is an unstable compiler option, which this variable enables in the stable
+#: compiler.
 ENVIRONMENT = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
 CARGO_FUZZ = ["cargo", "fuzz"]
-#: All that is fuzzed is safe Rust, so that a sanitizer of memory would find nothing and halve the
-#: speed.
+#: All fuzzed code is safe Rust, so a memory sanitizer would find nothing and halve the speed.
 OPTIONS = ["--fuzz-dir", "tests/fuzz", "--sanitizer", "none"]
 
 
 def main() -> None:
     targets = [target["name"] for target in tomllib.loads((FUZZ / "Cargo.toml").read_text())["bin"]]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=600, help="how long each target runs")
+    parser.add_argument("--seconds", type=int, default=600, help="run time of each target")
     parser.add_argument(
         "targets", nargs="*", metavar="TARGET", help=f"{', '.join(targets)}; all of them by default"
     )
@@ -58,7 +56,7 @@ def main() -> None:
 
 
 def fuzz(target: str, seconds: int) -> bool:
-    """Whether it ran so long without a crash."""
+    """Return whether the target ran for this time without a crash."""
     corpus = FUZZ / "corpus" / target
     corpus.mkdir(parents=True, exist_ok=True)
     folders = [str(folder.relative_to(ROOT)) for folder in (corpus, FUZZ / "seeds" / target)]
@@ -69,7 +67,7 @@ def fuzz(target: str, seconds: int) -> bool:
 
 
 def figures(text: str) -> str:
-    """How many inputs were tried, and how much of the code they reached."""
+    """Return the number of inputs and the covered code as text."""
     runs = re.findall(r"^stat::number_of_executed_units: (\d+)", text, re.MULTILINE)
     reached = re.findall(r"cov: (\d+)", text)
     parts = [f"{int(runs[-1]):,} inputs"] if runs else []

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Installs the newest wheel of a folder, with what its panel needs, into a virtual environment.
+"""Installs the newest wheel of a folder, with the packages for its panel, into a virtual
+environment.
 
 tools/install_wheel.py VENV WHEELS
 """
@@ -16,8 +17,8 @@ def main(venv: str, folder: str) -> None:
     )
     if not wheels:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
-    # uv would skip a wheel of the same version. The other package gpumon has files of the same
-    # names.
+    # uv would skip a wheel of the same version, and the other package called gpumon has files of
+    # the same names.
     uv("pip", "uninstall", "--python", venv, "gpumon", "jupyterlab-gpumon")
     uv("pip", "install", "--python", venv, f"{wheels[-1]}[jupyter]")
 

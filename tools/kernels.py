@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA kernels of workload/kernels/ into what lies beside them and is embedded in the
+"""Compiles the CUDA kernels of workload/kernels/ into files next to them, which are embedded in the
 program.
 
-    tools/kernels.py           compile them anew; installs the compiler into target/kernels at the first time
-    tools/kernels.py --check   fail where what lies there is not what the sources give
+    tools/kernels.py           compile all kernels; the first run installs the compiler
+    tools/kernels.py --check   fail if the compiled files do not match the sources
 
-A source becomes PTX for the oldest GPUs, `name.ptx`, unless its first line says otherwise: `//
-Compiled for: compute_80, sm_90a.` makes `name.compute_80.ptx` and, machine code for one
-architecture, `name.sm_90a.cubin`. `listing.txt` says of each kernel what it takes and what it uses:
-shared memory, and registers and what spills out of them on each architecture on which a driver may
-run it, for which it is assembled.
+A source is compiled to PTX for the oldest GPUs, `name.ptx`, unless its first line specifies
+otherwise: `// Compiled for: compute_80, sm_90a.` produces `name.compute_80.ptx` and, as machine
+code for one architecture, `name.sm_90a.cubin`. `listing.txt` has the parameters and the resources
+of each kernel: shared memory, registers and register spills on each architecture on which a driver
+may run it.
 
-The compiler is NVIDIA's NVRTC of a pinned package, called as a library, and the assembler `ptxas`
-of another: no GPU, driver or toolkit is needed. Where they are not installed, a check compares each
-source with the digest in the listing, and says so: nothing is downloaded for it.
+The compiler is NVIDIA's NVRTC from a pinned package, called as a library, and the assembler `ptxas`
+comes from another package. No GPU, driver or toolkit is needed. If they are not installed, a check
+only compares each source with the digest in the listing, and prints this. Nothing is downloaded for
+a check.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ COMPILER = ROOT / "target" / "kernels"
 LIBRARY = COMPILER / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
 ASSEMBLER = COMPILER / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
 LISTING = KERNELS / "listing.txt"
-#: For each architecture the oldest version of PTX that has all that the kernels use. NVRTC writes
-#: the newest that it knows, which the drivers of that time and before refuse.
+#: The oldest PTX version for each architecture that has all features of the kernels. NVRTC writes
+#: the newest version that it supports, which drivers of the same time and older refuse.
 PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4", "compute_90": "7.8"}
 OLDEST = "compute_60"
-#: What registers are counted for: Ampere, Ada, Hopper and both Blackwells.
+#: The architectures for which registers are counted: Ampere, Ada, Hopper and both Blackwells.
 LISTED = ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120"]
-#: It says so of every architecture before 7.5, which drivers of the 580 series still know.
+#: NVRTC prints this warning for every architecture before 7.5, which drivers of the 580 series
+#: still support.
 KNOWN_COMPLAINT = "nvrtc: warning: Architectures prior to "
 
 
@@ -83,7 +85,10 @@ def check(sources: list[Path]) -> int:
         listed = _there(LISTING).decode()
         stale += [source.name for source in sources if _head(source) not in listed]
         stale += [path.name for path in sorted(made) if not path.is_file()]
-        done = "sources compared by digest; not compiled, since the compiler is not installed (tools/kernels.py does it)"
+        done = (
+            "sources compared by digest; not compiled, since the compiler is not installed "
+            "(tools/kernels.py does it)"
+        )
     for name in stale:
         print(f"workload/kernels/{name} is not of its source; run tools/kernels.py")
     if not stale:
@@ -92,7 +97,7 @@ def check(sources: list[Path]) -> int:
 
 
 def architectures(source: Path) -> list[str]:
-    """What a source is compiled for."""
+    """Return the architectures of a source."""
     first = source.read_text(encoding="utf-8").split("\n", 1)[0]
     named = re.fullmatch(r"// Compiled for: (.*)\.", first)
     return named[1].split(", ") if named else [OLDEST]
@@ -106,7 +111,7 @@ def target(source: Path, architecture: str) -> Path:
 
 
 def everything(sources: list[Path]) -> dict[Path, bytes]:
-    """All that is made of the sources, by where it lies."""
+    """Return all compiled files with their paths."""
     made = {}
     for source in sources:
         for architecture in architectures(source):
@@ -116,7 +121,7 @@ def everything(sources: list[Path]) -> dict[Path, bytes]:
 
 
 def code(source: Path, architecture: str) -> bytes:
-    """What a source becomes for an architecture."""
+    """Return the compiled code of a source for an architecture."""
     if architecture not in PTX_VERSIONS:
         return compiled(source, architecture)[0]
     ptx = compiled(source, architecture)[0].decode().rstrip("\0")
@@ -133,9 +138,10 @@ def code(source: Path, architecture: str) -> bytes:
 
 
 def listing(sources: list[Path]) -> str:
-    """What each kernel takes and uses."""
+    """Return a listing of each kernel's parameters and resources."""
     text = [
-        "Made by tools/kernels.py: bytes of shared memory that the code names, and registers a thread on each"
+        "Made by tools/kernels.py: bytes of shared memory that the code names, and registers a "
+        "thread on each"
     ]
     text += [
         "architecture, with bytes spilled behind a plus; a hyphen is where it does not run.",
@@ -161,8 +167,8 @@ def listing(sources: list[Path]) -> str:
 
 
 def is_for(architecture: str, listed: str) -> bool:
-    """Whether what is made for an architecture runs on another: PTX on each that is as new, machine
-    code on its own.
+    """Return whether code for an architecture runs on another one. PTX runs on newer architectures,
+    machine code only on its own.
     """
     number = lambda name: int(re.search(r"\d+", name)[0])
     return (
@@ -173,9 +179,7 @@ def is_for(architecture: str, listed: str) -> bool:
 
 
 def use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, int]]:
-    """Of each kernel the registers, with what is spilled, and the shared memory, on an
-    architecture.
-    """
+    """Return the registers with spills and the shared memory of each kernel on an architecture."""
     if architecture in PTX_VERSIONS:
         options = [f"--gpu-name={listed}", "--verbose", "--output-file=/dev/null", "-"]
         ptx = code(source, architecture)
@@ -201,7 +205,7 @@ def use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, in
 
 
 def parameters(source: Path) -> dict[str, str]:
-    """Of each kernel the types of its parameters, as PTX has them."""
+    """Return the parameter types of each kernel in PTX notation."""
     found = {}
     for architecture in architectures(source):
         ptx = compiled(source, architecture.replace("sm", "compute"))[0].decode()
@@ -211,14 +215,16 @@ def parameters(source: Path) -> dict[str, str]:
 
 
 def _parameter(line: str) -> str:
-    """`.param .align 64 .b8 name[128]` is `b8[128]`, and `.param .u64 name` is `u64`."""
+    """Return a short type: `b8[128]` for `.param .align 64 .b8 name[128]`, and `u64` for `.param
+    .u64 name`.
+    """
     kind, size = re.search(r"\.(\w+) \w+?(\[\d+\])?\s*$", line.strip()).groups()
     return kind + (size or "")
 
 
 @functools.cache
 def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
-    """What the compiler makes of a source, and what it says of its use of the hardware."""
+    """Return the compiled code of a source, and the compiler's messages about resources."""
     nvrtc = ctypes.CDLL(str(LIBRARY))
     program = ctypes.c_void_p()
     name = source.name.encode()
@@ -250,7 +256,7 @@ def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
 
 
 def included(source: Path) -> list[Path]:
-    """The headers that a source includes."""
+    """Return the headers that a source includes."""
     return [
         KERNELS / name
         for name in re.findall(

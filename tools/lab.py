@@ -3,8 +3,8 @@
 
     tools/lab.py VENV [FOLDER]
 
-Everything that JupyterLab writes goes to FOLDER (target/lab): your own settings and the checkout
-stay as they are.
+JupyterLab writes all of its files to FOLDER (target/lab). Your own settings and the checkout do not
+change.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LAYOUT = {
     },
     "relativeSizes": [0.3, 0.7, 0],
 }
-#: JupyterLab would ask whether it may fetch news.
+#: Without these settings, JupyterLab asks whether it may fetch news.
 NOTIFICATION_SETTINGS = {"fetchNews": "false", "checkForUpdates": False}
 
 
@@ -48,7 +48,7 @@ def main(venv: Path, folder: Path) -> int:
     _choose_source(venv, environment)
     _prepare(venv, folder, environment)
     process = _start(venv, folder, environment)
-    # Ctrl-C, and the ends of make and of the terminal, all end JupyterLab in order.
+    # On Ctrl-C, and at the end of make or of the terminal, JupyterLab is shut down cleanly.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -76,7 +76,7 @@ def _variables(folder: Path) -> dict[str, str]:
 
 
 def _choose_source(venv: Path, environment: dict[str, str]) -> None:
-    """Real GPUs where there are any, else simulated ones; what the user has chosen stands."""
+    """Use the user's source, or real GPUs if there are any, and otherwise simulated ones."""
     if "GPUMON_SOURCE" in environment:
         print(
             f"readings from GPUMON_SOURCE={environment['GPUMON_SOURCE']}, as you have set it",
@@ -130,12 +130,13 @@ def _start(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.
             f"--port={FIRST_PORT}",
         ),
         f"--ServerApp.root_dir={folder / 'notebooks'}",
-        # In a container everybody is root; only this machine reaches it, and only with the token.
+        # In a container, all users are root. The server can only be reached from this machine and
+        # with the token.
         "--allow-root",
     ]
     with (folder / LOG).open("wb") as log:
-        # In a session of its own, the terminal's Ctrl-C comes to this program alone, and JupyterLab
-        # does not ask back.
+        # In its own session, JupyterLab does not receive Ctrl-C from the terminal and so does not
+        # ask for confirmation.
         return subprocess.Popen(
             command,
             env=environment,
@@ -147,7 +148,9 @@ def _start(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.
 
 
 def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token: str) -> str:
-    """Return the address of the server once gpumon answers behind it. It tells its port in a file."""
+    """Return the address of the server as soon as gpumon answers. The server writes its port into a
+    file.
+    """
     server = folder / "runtime" / f"jpserver-{process.pid}.json"
     give_up = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < give_up and process.poll() is None:
@@ -159,18 +162,19 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token
             urllib.request.urlopen(request, timeout=60).close()
             return url
         except (OSError, ValueError):
-            # Not there yet, or half written.
+            # The file does not exist yet or is incomplete.
             time.sleep(0.2)
     tail = "\n".join(
         (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-40:]
     )
     sys.exit(
-        f"{tail}\nJupyterLab, or gpumon behind it, does not answer; all messages are in {folder / LOG}"
+        f"{tail}\nJupyterLab, or gpumon behind it, does not answer; all messages are in "
+        f"{folder / LOG}"
     )
 
 
 def _announce(url: str, token: str, venv: Path, source: str | None) -> None:
-    # With the source of JupyterLab's gpumon, where that is not the machine's own GPUs.
+    # The option is needed if JupyterLab's gpumon does not read the GPUs of this machine.
     option = "" if source is None else f" --source {source}"
     local = url.replace("localhost", "127.0.0.1")
     print(

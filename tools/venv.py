@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes a virtual environment with the packages of a requirements file, for the Python that runs
+"""Creates a virtual environment with the packages of a requirements file, for the Python that runs
 this.
 
     tools/venv.py FOLDER REQUIREMENTS [LEAN]
 
-What LEAN names is installed without what it depends on.
+The packages in LEAN are installed without their dependencies.
 """
 
 from __future__ import annotations

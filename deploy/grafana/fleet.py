@@ -1,12 +1,13 @@
-"""The dashboard of a fleet: nodes, GPUs, what is wrong, and who uses what."""
+"""The Grafana dashboard of a fleet: nodes, GPUs, problems, and the users of the GPUs."""
 
 from panels import BUSY, FULL, HOT, NODE_COLUMN, NONE_IS_GOOD, SOME_IS_NOTABLE, Panel, Query
 
 OF = '{job=~"$job", instance=~"$node"}'
 ON_GPU = "on (job, instance, gpu, uuid)"
-#: GPUs of which several may have the same job are counted once.
+#: Labels that identify the owner of a GPU. Several series of one GPU can have the same owner, so
+#: queries group by these labels.
 OWNER = "user, slurm_job, pbs_job, lsf_job, pod_uid, notebook, unit"
-#: Idle GPUs reduce their clocks as they should.
+#: Selects all reasons for reduced clocks except `gpu_idle`, which is normal for an idle GPU.
 REDUCED = '{job=~"$job", instance=~"$node", reason!="gpu_idle"}'
 
 SEVERITIES = {"1": ("Notice", "blue"), "2": ("Warning", "orange"), "3": ("Critical", "red")}
@@ -45,7 +46,8 @@ OVERVIEW = [
         "GPU utilization",
         f"avg(gpumon_gpu_utilization_ratio{OF})",
         "percentunit",
-        "Time in which at least one kernel ran, averaged over all GPUs; not how much of a GPU it used.",
+        "Time in which at least one kernel ran, averaged over all GPUs; not how much of a GPU it "
+        "used.",
         BUSY,
         0,
     ),
@@ -88,7 +90,8 @@ NODES = [
             Query(f"sum by (instance) (1 - gpumon_gpu_up{OF})"),
             Query(f"avg by (instance) (gpumon_gpu_utilization_ratio{OF})"),
             Query(
-                f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})"
+                f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) "
+                f"(gpumon_gpu_memory_total_bytes{OF})"
             ),
             Query(f"sum by (instance) (gpumon_gpu_power_watts{OF})"),
             Query(f"max by (instance) (gpumon_gpu_temperature_celsius{OF})"),
@@ -152,7 +155,8 @@ NODES = [
         "Memory used by node",
         [
             Query(
-                f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})",
+                f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) "
+                f"(gpumon_gpu_memory_total_bytes{OF})",
                 "{{instance}}",
             )
         ],
@@ -183,7 +187,8 @@ TROUBLE = [
     Panel(
         "GPUs with each condition",
         [Query(f"sum by (condition) (gpumon_condition{OF}) > 0", "{{condition}}")],
-        "Conditions that gpumon finds, such as reduced clocks, memory held idle, or a suspected hang.",
+        "Conditions that gpumon finds, such as reduced clocks, memory held idle, or a suspected "
+        "hang.",
         width=8,
         is_stacked=True,
         least=0,
@@ -207,7 +212,8 @@ TROUBLE = [
     Panel(
         "Xids since the server's start",
         [Query(f"gpumon_gpu_xid_errors_total{OF}"), Query(f"gpumon_gpu_xid{OF}")],
-        "Errors that the driver reported. `gpumon` on the node names meaning and remedy of each code.",
+        "Errors that the driver reported. `gpumon` on the node names meaning and remedy of each "
+        "code.",
         kind="table",
         width=8,
         sort="Reports",
@@ -224,11 +230,13 @@ TROUBLE = [
         "Reduced clocks by reason",
         [
             Query(
-                f"sum by (reason) (rate(gpumon_gpu_throttled_seconds_total{REDUCED}[$__rate_interval]))",
+                f"sum by (reason) "
+                f"(rate(gpumon_gpu_throttled_seconds_total{REDUCED}[$__rate_interval]))",
                 "{{reason}}",
             )
         ],
-        "How many GPUs had their clocks reduced, on average. sw_power_cap is the power limit; hw_* are cooling and power supply.",
+        "How many GPUs had their clocks reduced, on average. sw_power_cap is the power limit; "
+        "hw_* are cooling and power supply.",
         width=12,
         is_stacked=True,
         least=0,
@@ -237,7 +245,8 @@ TROUBLE = [
         "Memory errors",
         [
             Query(
-                f'sum by (error) (increase(gpumon_gpu_ecc_errors_total{{job=~"$job", instance=~"$node", counter="volatile"}}[$__rate_interval]))',
+                f'sum by (error) (increase(gpumon_gpu_ecc_errors_total{{job=~"$job", '
+                f'instance=~"$node", counter="volatile"}}[$__rate_interval]))',
                 "ECC, {{error}}",
             ),
             Query(
@@ -271,11 +280,13 @@ USAGE = [
         "Active GPUs by user",
         [
             Query(
-                f"sum by (user) (rate(gpumon_owner_active_gpu_seconds_total{OF}[$__rate_interval]))",
+                f"sum by (user) "
+                f"(rate(gpumon_owner_active_gpu_seconds_total{OF}[$__rate_interval]))",
                 "{{user}}",
             )
         ],
-        "Time in which kernels of the user ran: 1 is a GPU that is never idle. If this is far below the GPUs held, GPUs are held idle.",
+        "Time in which kernels of the user ran: 1 is a GPU that is never idle. If this is far "
+        "below the GPUs held, GPUs are held idle.",
         width=8,
         least=0,
         is_stacked=True,
@@ -302,7 +313,8 @@ USAGE = [
         "Energy by user",
         [
             Query(
-                f"sort_desc(sum by (user) (increase(gpumon_owner_energy_joules_total{OF}[$__range]))) / 3.6e6",
+                f"sort_desc(sum by (user) "
+                f"(increase(gpumon_owner_energy_joules_total{OF}[$__range]))) / 3.6e6",
                 "{{user}}",
             )
         ],
@@ -316,7 +328,8 @@ USAGE = [
         "Jobs by energy",
         [
             Query(
-                f"sum by ({OWNER}) (increase(gpumon_owner_energy_joules_total{OF}[$__range])) / 3.6e6"
+                f"sum by ({OWNER}) (increase(gpumon_owner_energy_joules_total{OF}[$__range])) / "
+                f"3.6e6"
             ),
             Query(f"sum by ({OWNER}) (increase(gpumon_owner_gpu_seconds_total{OF}[$__range]))"),
             Query(
@@ -324,7 +337,8 @@ USAGE = [
                 f" / sum by ({OWNER}) (increase(gpumon_owner_gpu_seconds_total{OF}[$__range]))"
             ),
         ],
-        "In the selected time: energy, GPU time (two GPUs count twice), and the share of it in which the job's kernels ran.",
+        "In the selected time: energy, GPU time (two GPUs count twice), and the share of it in "
+        "which the job's kernels ran.",
         kind="table",
         width=10,
         height=9,
@@ -347,7 +361,8 @@ USAGE = [
         [
             Query(f"gpumon_gpu_job_info{OF}"),
             Query(
-                f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_right () gpumon_gpu_job_info{OF}"
+                f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_right () "
+                f"gpumon_gpu_job_info{OF}"
             ),
         ],
         "Utilization is that of the whole GPU, also where several jobs share it.",

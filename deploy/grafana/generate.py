@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the dashboards beside it: gpumon-fleet.json from fleet.py, gpumon-node.json from node.py."""
+"""Writes the dashboards next to this file: gpumon-fleet.json from fleet.py, gpumon-node.json from
+node.py.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def variable(name: str, label: str, query: str, *, is_single: bool = False) -> d
         "type": "query",
         "datasource": DATASOURCE,
         "query": {"query": query, "refId": name},
-        # Nodes come and go.
+        # Grafana reloads the list of nodes whenever the time range changes, because nodes are added
+        # and removed.
         "refresh": 2,
         "sort": 7,
     } | every
@@ -56,7 +59,7 @@ def dashboard(name: str, title: str, description: str, rows: list, variables: li
         "keepTime": True,
     }
     return {
-        # Grafana 10.4 and newer take it in.
+        # This version of the schema needs Grafana 10.4 or newer.
         "schemaVersion": 39,
         "uid": f"gpumon-{name}",
         "title": title,
@@ -74,7 +77,7 @@ def dashboard(name: str, title: str, description: str, rows: list, variables: li
 
 
 def dashboards() -> dict[str, dict]:
-    """Each with the name of its file."""
+    """Returns all dashboards by file name."""
     nodes = 'label_values(gpumon_gpu_up{job=~"$job"}, instance)'
     gpus = 'label_values(gpumon_gpu_up{job=~"$job", instance=~"$node"}, gpu)'
     of_fleet = (

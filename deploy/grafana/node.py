@@ -1,10 +1,10 @@
-"""The dashboard of one node: every reading of its GPUs, and the host."""
+"""The Grafana dashboard of one node: all readings of its GPUs and of the host."""
 
 from panels import BUSY, FULL, HOT, NONE_IS_GOOD, SOME_IS_NOTABLE, Panel, Query, Steps
 
 NODE = 'job=~"$job", instance=~"$node"'
 ON_HOST = f"{{{NODE}}}"
-#: Of the selected GPUs.
+#: The label matchers of the selected GPUs.
 GPUS = f'{NODE}, gpu=~"$gpu"'
 OF = f"{{{GPUS}}}"
 GPU = "GPU {{gpu}}"
@@ -13,7 +13,7 @@ STATES = {"0": ("No", "transparent"), "1": ("Yes", "orange")}
 
 
 def chart(title: str, queries: list[tuple[str, str]], unit: str, description: str, **more) -> Panel:
-    """Metrics as they are, of the selected GPUs."""
+    """Returns a chart of metrics of the selected GPUs."""
     made = [Query(f"{metric}{OF}", legend) for metric, legend in queries]
     return Panel(title, made, description, unit, **{"least": 0, "width": 8} | more)
 
@@ -72,7 +72,8 @@ WORK_ROW = [
     share(
         "SM active",
         "gpumon_gpu_sm_active_ratio",
-        "Time in which a multiprocessor had work, averaged over all of them. Needs Hopper or newer.",
+        "Time in which a multiprocessor had work, averaged over all of them. Needs Hopper or "
+        "newer.",
     ),
     share(
         "Tensor active",
@@ -121,7 +122,8 @@ CLOCK_ROW = [
     Panel(
         "Reduced clocks by reason",
         [Query(f'gpumon_gpu_throttled{{{GPUS}, reason!="gpu_idle"}}', GPU + ", {{reason}}")],
-        "When the clocks were reduced, and why: sw_power_cap is the power limit, hw_* are cooling and power supply.",
+        "When the clocks were reduced, and why: sw_power_cap is the power limit, hw_* are cooling "
+        "and power supply.",
         kind="state-timeline",
         width=8,
         words=STATES,
@@ -170,7 +172,8 @@ ERROR_ROW = [
     Panel(
         "Conditions",
         [Query(f"gpumon_condition{OF} == 1", GPU + ", {{condition}}")],
-        "When each condition lasted. `gpumon` on the node prints the text of each, with its remedy.",
+        "When each condition lasted. `gpumon` on the node prints the text of each, with its "
+        "remedy.",
         kind="state-timeline",
         width=12,
         words=STATES,
@@ -207,7 +210,8 @@ ERROR_ROW = [
     Panel(
         "Pending or failed remappings",
         [Query(f"gpumon_gpu_remapped_rows_pending{OF} + gpumon_gpu_remapped_rows_failed{OF}", GPU)],
-        "A pending remapping takes effect at the next reset. If a remapping has failed, have the board replaced.",
+        "A pending remapping takes effect at the next reset. If a remapping has failed, have the "
+        "board replaced.",
         kind="stat",
         steps=NONE_IS_GOOD,
         height=5,
@@ -228,7 +232,8 @@ JOB_ROW = [
         [
             Query(f"gpumon_gpu_job_info{OF}"),
             Query(
-                f"gpumon_gpu_utilization_ratio{OF} * on (job, instance, gpu, uuid) group_right () gpumon_gpu_job_info{OF}"
+                f"gpumon_gpu_utilization_ratio{OF} * on (job, instance, gpu, uuid) group_right () "
+                f"gpumon_gpu_job_info{OF}"
             ),
         ],
         "Utilization is that of the whole GPU, also where several jobs share it.",

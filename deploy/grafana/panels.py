@@ -1,19 +1,19 @@
-"""Panels of Grafana as JSON models, from what they show."""
+"""JSON models of Grafana panels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-#: Grafana's grid is so many columns wide.
+#: The width of Grafana's grid.
 COLUMNS = 24
 
-#: From this value on, this color.
+#: Pairs of a lower bound and the color for values from this bound on.
 Steps = list[tuple[float | None, str]]
 GREEN: Steps = [(None, "green")]
-#: Where more is worse, as shares.
+#: Colors of a share that should be low.
 FULL: Steps = [(None, "green"), (0.85, "orange"), (0.95, "red")]
-#: Where more is better.
+#: Colors of a share that should be high.
 BUSY: Steps = [(None, "text"), (0.3, "yellow"), (0.7, "green")]
 HOT: Steps = [(None, "green"), (75, "orange"), (85, "red")]
 NONE_IS_GOOD: Steps = [(None, "green"), (1, "red")]
@@ -22,7 +22,7 @@ SOME_IS_NOTABLE: Steps = [(None, "green"), (1, "orange")]
 
 @dataclass
 class Query:
-    """An expression of PromQL, and what its series are called."""
+    """A PromQL expression and the name of its series in the legend."""
 
     expression: str
     legend: str = "__auto"
@@ -30,28 +30,28 @@ class Query:
 
 @dataclass
 class Panel:
-    """What is shown, and how."""
+    """The contents and the appearance of one panel."""
 
     title: str
     queries: list[Query]
-    #: What it means, and what to do about it.
+    #: The meaning of the values, and how to react to them.
     description: str
     unit: str = "short"
     kind: str = "timeseries"
     width: int = 6
     height: int = 8
     steps: Steps = field(default_factory=lambda: GREEN)
-    #: Both ends of the axis or of the bar, where they are known.
+    #: The ends of the axis or bar, if they are fixed.
     least: float | None = None
     most: float | None = None
     is_stacked: bool = False
     decimals: int | None = None
-    #: Of tables: columns by label or letter of the query, with title, unit, and steps of a bar or a
+    #: The columns of a table by label or by letter of the query: title, unit, and steps of a bar or
     #: color.
     columns: dict[str, tuple[str, str | None, Steps | None]] = field(default_factory=dict)
-    #: Of tables: the column by which rows are sorted, the highest first.
+    #: The column by which the rows of a table are sorted in descending order.
     sort: str | None = None
-    #: Of state timelines and tables: the text and color of a value.
+    #: The text and color of each value in state timelines and tables.
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def model(self, number: int, x: int, y: int) -> dict:
@@ -63,7 +63,7 @@ class Panel:
                 "expr": query.expression,
                 "legendFormat": query.legend,
                 "format": "table" if is_table else "time_series",
-                # A single value is of now, a chart is of the whole range.
+                # Tables and single values show the latest value, charts show the whole time range.
                 "instant": self.kind in ("table", "stat", "bargauge"),
                 "range": self.kind not in ("table", "stat", "bargauge"),
             }
@@ -106,7 +106,7 @@ class Panel:
                 "lineWidth": 1,
                 "fillOpacity": 40 if self.is_stacked else 8,
                 "showPoints": "never",
-                # A gap is told as one.
+                # A gap in the data is shown as a gap.
                 "spanNulls": False,
                 "stacking": {"mode": "normal" if self.is_stacked else "none", "group": "A"},
                 "thresholdsStyle": {"mode": "dashed" if has_limit else "off"},
@@ -165,7 +165,8 @@ class Panel:
         names = {name: title for name, (title, _, _) in self.columns.items()}
         order = {name: at for at, name in enumerate(self.columns)}
         return [
-            # Before rows are merged: the names of metrics would keep them apart.
+            # The names of metrics are removed before the merge, because they would keep the rows
+            # apart.
             {"id": "filterFieldsByName", "options": {"include": {"names": list(names)}}},
             {"id": "merge", "options": {}},
             {"id": "organize", "options": {"renameByName": names, "indexByName": order}},
@@ -191,12 +192,13 @@ def _properties(title: str, unit: str | None, steps: Steps | None, words: dict):
     if title == NODE_COLUMN:
         link = {
             "title": "Readings of this node",
-            "url": "/d/gpumon-node/?var-node=${__value.raw}&${datasource:queryparam}&${__url_time_range}",
+            "url": "/d/gpumon-node/?var-node=${__value.raw}&${datasource:queryparam}"
+            "&${__url_time_range}",
         }
         yield {"id": "links", "value": [link]}
 
 
-#: What this column has is linked to the dashboard of the node.
+#: The values of this column link to the dashboard of the node.
 NODE_COLUMN = "Node"
 
 
@@ -218,7 +220,9 @@ def mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
 
 
 def laid_out(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
-    """Rows with their panels from left to right, as far as each line has room."""
+    """Returns the models of the rows and their panels. Panels are placed from left to right, and a
+    new line starts when the grid is full.
+    """
     models, y = [], 0
     for title, panels in rows:
         models.append(

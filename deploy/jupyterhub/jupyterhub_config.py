@@ -1,19 +1,19 @@
-"""What a hub's jupyterhub_config.py may say for gpumon:
+"""Settings of gpumon for a hub's jupyterhub_config.py:
 `load_subconfig("/etc/jupyterhub/gpumon.py")`.
 
-The hub itself needs nothing. The environment of the users' servers needs gpumon's wheel with its
+The hub itself needs no package. The environment of the users' servers needs gpumon's wheel with its
 extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[jupyter]'`.
 """
 
 c = get_config()  # noqa: F821
 
-# Each user's server starts its own gpumon; all share the alert rules of the machine. Without this
-# file, there are no alerts and the panel shows a warning: copy deploy/alerts.toml there, or remove
-# this line.
+# Each user's server starts its own gpumon, and all of them use the alert rules of the machine.
+# Without this file, there are no alerts and the panel shows a warning. Either copy
+# deploy/alerts.toml to this path or remove this line.
 c.Spawner.environment.update({"GPUMON_ALERTS": "/etc/gpumon/alerts.toml"})
 
-# A kernel that nobody has used for two hours gives its GPU memory back. gpumon's panel does not
-# count as use.
+# A kernel that nobody has used for two hours is shut down, which releases its GPU memory. gpumon's
+# panel does not count as use.
 c.Spawner.args.extend(
     [
         "--MappingKernelManager.cull_idle_timeout=7200",
@@ -22,7 +22,7 @@ c.Spawner.args.extend(
     ]
 )
 
-# Docker: the driver's libraries and devices, by the NVIDIA Container Toolkit.
+# Docker: the NVIDIA Container Toolkit adds the driver's libraries and devices.
 c.DockerSpawner.extra_host_config = {
     "device_requests": [
         {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "utility", "compute"]]}

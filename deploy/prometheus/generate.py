@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Writes alerts.yml: the rules of deploy/alerts.toml, all of them active, as `gpumon alerts export`
-gives them.
+"""Writes alerts.yml: all rules of deploy/alerts.toml, in the format of `gpumon alerts export`.
 
-    python3 deploy/prometheus/generate.py GPUMON
+python3 deploy/prometheus/generate.py GPUMON
 """
 
 import subprocess
@@ -13,19 +12,19 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RULES = HERE / "alerts.yml"
 EXAMPLE = HERE.parent / "alerts.toml"
-#: What marks the inactive lines of the example.
+#: The prefix of the example's inactive lines.
 INACTIVE = "#: "
 
 
 def rules(program: str) -> str:
-    """The rule file of Prometheus."""
+    """Returns the text of Prometheus' rule file."""
     active = "\n".join(
         line.removeprefix(INACTIVE) for line in EXAMPLE.read_text(encoding="utf-8").splitlines()
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, EXAMPLE.name)
         file.write_text(active, encoding="utf-8")
-        # It refuses files with the address of a webhook that others can read.
+        # gpumon refuses an alert file with the address of a webhook if other users can read it.
         file.chmod(0o600)
         command = [program, "alerts", "export", "--prometheus", str(file)]
         return subprocess.run(

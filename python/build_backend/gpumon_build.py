@@ -1,5 +1,5 @@
-"""The build backend of the wheel (PEP 517): builds what npm builds and what gpumon tells of itself,
-then lets maturin do the rest.
+"""The build backend of the wheel (PEP 517). It builds the page, the JupyterLab extension, the
+completions and the manual pages, and then calls maturin.
 """
 
 import os
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 
-# How maturin calls Cargo.
+# Arguments that maturin passes to Cargo.
 os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 
 def _after(*steps):
-    """Make a wrapper for hooks that first takes these steps."""
+    """Make a wrapper that runs these steps before a hook."""
 
     def wrap(hook):
         def build(*args, **kwargs):
@@ -42,13 +42,13 @@ def _after(*steps):
     return wrap
 
 
-# The first that an installer asks.
+# An installer calls these two hooks first.
 get_requires_for_build_wheel = _after(gpumon_libc.check)(maturin.get_requires_for_build_wheel)
 get_requires_for_build_editable = _after(gpumon_libc.check)(maturin.get_requires_for_build_editable)
 
-# Maturin reads the README and the folder of the page and the extension in all of these.
+# All of these hooks of maturin read the README, and the folder of the page and the extension.
 _after_frontend = _after(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
-# The page goes into the program, and the program tells the rest.
+# The page is embedded into the program, and the program writes its completions and manual pages.
 _after_program = _after(
     gpumon_libc.check,
     gpumon_index.write_readme,
@@ -58,7 +58,7 @@ _after_program = _after(
 
 
 def _with_addresses(add_addresses, hook):
-    """Wrap a hook: add the addresses of the project to the file that it writes into a folder."""
+    """Wrap a hook so that the project's addresses are added to the file that the hook writes."""
 
     def build(folder, *args, **kwargs):
         name = hook(folder, *args, **kwargs)

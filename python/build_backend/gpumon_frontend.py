@@ -1,7 +1,7 @@
-"""Builds the page and the JupyterLab extension with npm, where they are missing or older than their
+"""Builds the page and the JupyterLab extension with npm if they are missing or older than their
 sources.
 
-Run as a program, it does just that; the build backend does it before every wheel.
+The build backend calls this before it builds a wheel. It can also be run as a program.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ MANIFESTS = [
     ".npmrc",
     *(f"{package}/package.json" for package in PACKAGES),
 ]
-#: Written by builds, or of no consequence for them.
+#: Folders that builds write, or that builds do not depend on.
 SKIPPED = {"node_modules", "dist"}
-#: What the build tools ask for.
+#: The minimum version of Node.js for the build tools.
 NODE_AT_LEAST = (20, 19)
 
 
 def build_if_needed() -> None:
-    """Bring the outputs up to date, and say what is done; the program ends where that fails."""
-    # A source distribution carries the outputs, too, so that it takes no Node.js.
+    """Bring the outputs up to date, and print each step. The program exits if a step fails."""
+    # A source distribution contains the outputs, so it can be installed without Node.js.
     is_source_distribution = (ROOT / "PKG-INFO").exists() and all(path.exists() for path in OUTPUTS)
     if is_source_distribution or _is_current(OUTPUTS, _sources()):
         return
@@ -76,7 +76,8 @@ def _check_node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     if shutil.which("npm") is None or shutil.which("node") is None:
         sys.exit(
-            f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} or newer"
+            f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} "
+            f"or newer"
         )
     printed = subprocess.run(
         ["node", "--version"], capture_output=True, text=True, check=True
@@ -84,7 +85,8 @@ def _check_node() -> None:
     version = tuple(map(int, re.findall(r"\d+", printed)[:2]))
     if version < NODE_AT_LEAST:
         sys.exit(
-            f"gpumon: Node.js {printed} is too old to build the page and the panel: install {needed} or newer"
+            f"gpumon: Node.js {printed} is too old to build the page and the panel: install "
+            f"{needed} or newer"
         )
 
 
@@ -93,7 +95,8 @@ def _run(*command: str) -> None:
     finished = subprocess.run(command, cwd=ROOT, check=False)
     if finished.returncode != 0:
         sys.exit(
-            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own messages are above"
+            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own "
+            f"messages are above"
         )
 
 

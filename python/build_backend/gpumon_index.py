@@ -1,4 +1,4 @@
-"""Writes the page of gpumon on a package index: a README without other files, and the project's
+"""Writes gpumon's page for a package index: a README that needs no other files, and the project's
 addresses.
 
 The only address is `repository` in Cargo.toml. While it is empty, the page has no addresses: links
@@ -16,14 +16,16 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The README that pyproject.toml names.
+#: The README that pyproject.toml refers to.
 README = Path(__file__).parent / "README.md"
 #: A Markdown link or picture whose target is a file of the repository.
 LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[^)\s]+)\)")
 
 
 def repository() -> str:
-    """Return the address of the project's repository, without a final slash; empty if it has none."""
+    """Return the address of the project's repository, without a final slash; empty if there is no
+    repository.
+    """
     found = re.search(
         r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
     )

@@ -1,5 +1,5 @@
-"""Writes what shells and man(1) read of gpumon, as the program itself prints it, to where the wheel
-installs it from.
+"""Writes the completions and manual pages, which the program itself prints, into the folder that
+the wheel installs them from.
 """
 
 from __future__ import annotations
@@ -11,29 +11,28 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Becomes ``share`` of the environment that the wheel is installed into.
+#: The folder that becomes ``share`` of the environment into which the wheel is installed.
 SHARE = ROOT / "wheel" / "data" / "share"
-#: Where each shell looks for completions.
+#: The paths where each shell looks for completions.
 COMPLETIONS = {
     "bash": SHARE / "bash-completion" / "completions" / "gpumon",
     "zsh": SHARE / "zsh" / "site-functions" / "_gpumon",
     "fish": SHARE / "fish" / "vendor_completions.d" / "gpumon.fish",
 }
 PAGES = SHARE / "man" / "man1"
-#: The profile that the program is built with; `make` and the tests choose one that is built
-#: quickly.
+#: The Cargo profile of the program. `make` and the tests choose one that builds quickly.
 PROFILE = os.environ.get("GPUMON_PROFILE", "release")
 
 
 def build() -> None:
-    """Build the program, which maturin then finds built, and let it write; this program ends where
-    that fails.
+    """Build the program and let it write the files. maturin reuses this build. The program exits if
+    a step fails.
     """
     program = _program()
     for shell, path in COMPLETIONS.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_run(program, "completions", shell))
-    # Pages of commands that there were once.
+    # Pages of removed commands are deleted.
     for page in PAGES.glob("*.1"):
         page.unlink()
     _run(program, "man", "--out", str(PAGES))
@@ -51,7 +50,8 @@ def _program() -> str:
         "--bin",
         "gpumon",
     ]
-    # For this machine, which has to run it, also where the wheel is for another.
+    # The program is built for this machine, which must run it, even if the wheel is for another
+    # target.
     env = {name: value for name, value in os.environ.items() if name != "CARGO_BUILD_TARGET"}
     output = _run(*command, "--message-format", "json-render-diagnostics", env=env)
     artifacts = [
@@ -68,7 +68,8 @@ def _run(*command: str, env: dict[str, str] | None = None) -> bytes:
         sys.exit(f"gpumon: {command[0]} is missing: install Rust from https://rustup.rs")
     if finished.returncode != 0:
         sys.exit(
-            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own messages are above"
+            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own "
+            f"messages are above"
         )
     return finished.stdout
 

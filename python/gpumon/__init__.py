@@ -1,6 +1,6 @@
 """Monitors NVIDIA GPUs in JupyterLab, the browser and the terminal, and from Python.
 
-What a part of a program takes of the GPUs:
+Measure the GPU use of a part of a program:
 
 >>> import gpumon
 >>> with gpumon.measure("train") as m:
@@ -8,11 +8,12 @@ What a part of a program takes of the GPUs:
 >>> m.duration_s < 60
 True
 
-`snapshot` returns the readings of now, `stream` those to come, `history` those of the past, `mark`
-marks a moment. ``%load_ext gpumon`` adds ``%gpu`` and ``%%gpu`` to IPython and notebooks.
+`snapshot` returns the current readings, `stream` iterates over new readings, `history` returns past
+readings, and `mark` marks the current moment. ``%load_ext gpumon`` adds ``%gpu`` and ``%%gpu`` to
+IPython and notebooks.
 
-The program that measures is the ``gpumon`` command in the same wheel. This package starts it when
-it is first needed, and registers it with Jupyter (``gpumon.jupyter``).
+The ``gpumon`` command in the same wheel does the measuring. This package starts it when it is first
+needed, and registers it with Jupyter (``gpumon.jupyter``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from gpumon._find import (
     find_other_version,
 )
 
-#: Known to type checkers by its name; `typing` would take longer to import than all of this.
+#: Type checkers recognize this name. Importing `typing` would take longer than importing the rest
+#: of this module.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -72,8 +74,8 @@ __all__ = [
     "stream",
 ]
 
-#: Every Jupyter server imports this package when it starts, so these are imported when somebody
-#: asks for them.
+#: Every Jupyter server imports this package at startup, so these modules are only imported when
+#: they are used.
 _MODULES = {
     "_api": ["mark", "measure"],
     "_cost": ["CellRun", "Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
@@ -92,7 +94,7 @@ if not TYPE_CHECKING:
 
             try:
                 version = importlib.metadata.version(DISTRIBUTION)
-            # The package runs from a folder into which it was not installed.
+            # The package runs from a folder without an installation.
             except importlib.metadata.PackageNotFoundError:
                 raise AttributeError(
                     f"module 'gpumon' has no attribute {name!r}: it is not installed"
@@ -121,14 +123,14 @@ if _other_version is not None:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Add ``%gpu`` and ``%%gpu``: what ``%load_ext gpumon`` calls."""
+    """Add the magics ``%gpu`` and ``%%gpu``. ``%load_ext gpumon`` calls this function."""
     from gpumon._ipython import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """End what ``%gpu on`` began: what ``%unload_ext gpumon`` calls."""
+    """Remove the lines of ``%gpu on``. ``%unload_ext gpumon`` calls this function."""
     from gpumon._ipython import unload
 
     unload(shell)

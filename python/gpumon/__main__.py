@@ -1,4 +1,4 @@
-"""``python -m gpumon``: the program that belongs to this Python."""
+"""``python -m gpumon``: runs the program that belongs to this Python."""
 
 import os
 import sys
@@ -7,7 +7,9 @@ from gpumon._find import GpumonNotFound, find_gpumon_bin
 
 
 def main() -> None:
-    """Become the ``gpumon`` program, with the same arguments, signals and exit code."""
+    """Replace this process by the ``gpumon`` program, with the same arguments, signals and exit
+    code.
+    """
     try:
         program = find_gpumon_bin()
     except GpumonNotFound as error:

@@ -1,4 +1,4 @@
-"""The functions of the package."""
+"""The public functions of the package."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ def measure(
     name: Callable[_P, _R], *, pid: int | None = None
 ) -> Measured[Callable[_P, _R], _P, _R]: ...
 def measure(name: Any = None, *, pid: int | None = None) -> Any:
-    """Measure what a block or a function takes of the GPUs.
+    """Measure the GPU use of a block or a function.
 
-    In a ``with`` or ``async with`` statement, the `Measurement` is of the block, and may be nested.
-    As a decorator, with or without a name, it measures each call of a function, a coroutine or a
-    generator by itself; the function gets an attribute `measurements` with those of its last 100
-    calls. An exception passes through, and what was used until then is measured. With `pid`,
-    another process is measured with all that it starts, in the place of this one.
+    In a ``with`` or ``async with`` statement, the result is the `Measurement` of the block. Blocks
+    may be nested. As a decorator, with or without a name, it measures each call of a function, a
+    coroutine or a generator separately; the function gets an attribute `measurements` with the
+    measurements of its last 100 calls. If the code raises an exception, the measurement ends there
+    and the exception is passed on. With `pid`, the process with this PID and all of its descendants
+    are measured instead of this process.
 
     Raises:
         TypeError: the name is not a string, or the PID is not an integer.
@@ -52,10 +53,9 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
 
 
 def mark(text: str) -> None:
-    """Mark this moment: on the charts of the server, where one runs, and in the measurements that
-    are under way.
+    """Mark this moment on the charts of a running server and in all running measurements.
 
-    It waits for nothing.
+    The function returns at once.
 
     Raises:
         TypeError: the text is not a string.
@@ -73,7 +73,7 @@ def mark(text: str) -> None:
 
 
 def _is_process(pid: int) -> bool:
-    """Return whether there is a process with this PID, even one of another user."""
+    """Return whether there is a process with this PID, even if it belongs to another user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Checks of arguments, with errors that say what to pass instead."""
+"""Checks of arguments. Each error names a valid value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def text(value: object, what: str) -> str:
     """Return a string, with `?` for lone surrogates, which file paths may contain and JSON may not.
 
     Raises:
-        TypeError: it is not a string. The program would refuse it later, when no caller waits.
+        TypeError: the value is not a string. The program would refuse the value too late to raise
+            an error in the caller.
     """
     if not isinstance(value, str):
         raise TypeError(
@@ -25,8 +26,8 @@ def whole_number(value: object, name: str, least: int, most: int) -> int:
     """Return an integer within limits.
 
     Raises:
-        TypeError: it is not a number.
-        ValueError: it has a fraction, is a bool, or is outside the limits.
+        TypeError: the value is not a number.
+        ValueError: the value has a fraction, is a bool, or is outside the limits.
     """
     wrong = (
         f"{name}={reprlib.repr(value)} is not possible: pass a whole number from {least} to {most}"
@@ -46,8 +47,8 @@ def seconds(value: object, name: str, alternatives: str = "") -> float:
     """Return a finite number of seconds.
 
     Raises:
-        TypeError: it is not a number.
-        ValueError: it is not finite, or is a bool.
+        TypeError: the value is not a number.
+        ValueError: the value is not finite, or is a bool.
     """
     wrong = f"{name}={reprlib.repr(value)} is not possible: pass seconds{alternatives}"
     if isinstance(value, bool):

@@ -1,5 +1,5 @@
-"""What the cells of a notebook cost that is run without a browser: hooks of nbclient, on which
-papermill and nbconvert stand.
+"""The cost of cells in notebooks that run without a browser, measured by hooks of nbclient, which
+papermill and nbconvert use.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ KEY = "gpumon"
 
 
 class CellCosts:
-    """Measures each cell that a client executes, and writes what it cost to `cell.metadata.gpumon`.
+    """Measures each cell that a client executes, and writes its cost to `cell.metadata.gpumon`.
 
-    Beginning and ending a measurement wait for nothing. The numbers are final up to three seconds
-    after a cell has ended: a thread waits for them while the next cells run, and they are written
-    when one of these begins, or by `finish`.
+    Starting and ending a measurement take no time. The numbers are final up to three seconds after
+    the end of a cell. A thread waits for them while the next cells run, and they are written when a
+    later cell starts, or by `finish`.
     """
 
     def __init__(self, client: NotebookClient) -> None:
-        """Hook into a client. Hooks that it has already are still called."""
+        """Hook into a client. Hooks that the client already has are still called."""
         self._client = client
         self._warm: Measurement | None = None
         self._running: tuple[NotebookNode, Measurement] | None = None
@@ -51,16 +51,16 @@ class CellCosts:
             setattr(client, name, _both(hook, self._hooks_before[name]))
 
     def start(self) -> None:
-        """Begin to read the GPUs, so that the first cell finds that done: best before the kernel
-        starts.
+        """Start reading the GPUs, so that the first cell does not have to wait. Call this before
+        the kernel starts.
         """
         if self._warm is None:
             self._warm = gpumon.measure("notebook")
             self._warm.start()
 
     def finish(self) -> None:
-        """Write the costs of all cells, once they are final: three seconds after the last cell at
-        most.
+        """Write the costs of all cells when they are final, at most three seconds after the last
+        cell.
         """
         self._end()
         self._write(is_last=True)
@@ -69,7 +69,7 @@ class CellCosts:
         self._warm = self._waiter = None
 
     def detach(self) -> None:
-        """Leave the client as it was."""
+        """Restore the client's own hooks."""
         for name, hook in self._hooks_before.items():
             setattr(self._client, name, hook)
 
@@ -78,7 +78,7 @@ class CellCosts:
         self.start()
 
     def _on_cell_start(self, cell: NotebookNode, **_: Any) -> None:
-        # One that is skipped keeps its outputs, and what these have cost.
+        # A skipped cell keeps its outputs and their cost.
         if self._client.skip_cells_with_tag not in cell.metadata.get("tags", []):
             forget(cell)
 
@@ -89,14 +89,16 @@ class CellCosts:
         if pid is None:
             self._warn_of_remote_kernel()
         else:
-            # `gpumon.measure` would refuse a kernel that has just died.
+            # `gpumon.measure` would refuse the PID of a kernel that has just died.
             self._running = cell, gpumon.Measurement("cell", pid).start()
 
     def _on_cell_executed(self, **_: Any) -> None:
         self._end()
 
     def _end(self) -> None:
-        """End what runs: also of a cell after which nobody was called, since its kernel has died."""
+        """End the running measurement. The hook at the end of a cell is not called if its kernel
+        has died.
+        """
         if self._running is None:
             return
         cell, measurement = self._running
@@ -107,8 +109,8 @@ class CellCosts:
         self._ended.append((cell, self._waiter.submit(measurement.stored)))
 
     def _write(self, is_last: bool) -> None:
-        """Write what is known; of the end, wait for it. Only here, as others save the notebook
-        between two hooks.
+        """Write the final costs; at the end, wait for those that are not final. Only this method
+        writes, because other programs save the notebook between two hooks.
         """
         left = []
         for cell, stored in self._ended:
@@ -122,7 +124,8 @@ class CellCosts:
         if not self._is_remote_told:
             self._is_remote_told = True
             warnings.warn(
-                "the kernel is no process of this machine: what its cells cost is not measured; run the notebook where "
+                "the kernel is no process of this machine: what its cells cost is not measured; "
+                "run the notebook where "
                 "its kernel is",
                 gpumon.GpumonWarning,
                 stacklevel=2,
@@ -131,8 +134,8 @@ class CellCosts:
 
 @contextlib.contextmanager
 def cell_costs(client: NotebookClient) -> Iterator[None]:
-    """Measure the cells that a client executes in this block; their metadata is complete at its
-    end, whatever ends it.
+    """Measure the cells that a client executes in this block. The metadata is complete when the
+    block ends, even with an exception.
     """
     costs = CellCosts(client)
     costs.start()
@@ -144,21 +147,24 @@ def cell_costs(client: NotebookClient) -> Iterator[None]:
 
 
 def kernel_pid(client: NotebookClient) -> int | None:
-    """Return the PID of a client's kernel; `None` where it runs elsewhere, as in a cluster."""
+    """Return the PID of a client's kernel; `None` if the kernel runs elsewhere, for example in a
+    cluster.
+    """
     pid = getattr(getattr(client.km, "provisioner", None), "pid", None)
     return pid if isinstance(pid, int) else None
 
 
 def write(cell: NotebookNode, stored: StoredCost | None) -> None:
-    """Write what the last run of a cell cost, if it held a GPU."""
+    """Write the cost of the last run of a cell, if the cell used a GPU."""
     if stored is not None:
         cell.metadata[KEY] = {**stored, "run": run_of(cell)}
 
 
 def run_of(cell: NotebookNode) -> CellRun:
-    """Identify the last run of a cell by what the cell records.
+    """Return the values that identify the last run of a cell.
 
-    `tests/stored-cost-runs.json` has cases of how it is compared with the run of a stored cost.
+    `tests/stored-cost-runs.json` has test cases for the comparison of such values with those of a
+    stored cost.
     """
     execution = cell.metadata.get("execution")
     started = execution.get("iopub.execute_input") if isinstance(execution, dict) else None
@@ -170,12 +176,12 @@ def run_of(cell: NotebookNode) -> CellRun:
 
 
 def forget(cell: NotebookNode) -> None:
-    """Remove what an earlier run has cost."""
+    """Remove the cost of an earlier run."""
     cell.metadata.pop(KEY, None)
 
 
 def _both(first: Callable[..., None], then: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a hook that calls both; nbclient waits for what the second returns."""
+    """Return a hook that calls both hooks. nbclient awaits the result of the second."""
 
     def hook(**arguments: Any) -> Any:
         first(**arguments)

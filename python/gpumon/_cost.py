@@ -1,4 +1,4 @@
-"""What something took of the GPUs: the JSON of the program, and its parts as objects."""
+"""The cost of a measurement: the program's JSON, and classes for its parts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gpumon._text import encodable
 
 
 class Energy(NamedTuple):
-    """Energy in joules of the GPUs that were held.
+    """The energy of the GPUs that were used, in joules.
 
-    All three are the same where nobody else held them; else the measured code used between `least`
-    and `most`.
+    If no other process used the GPUs, all three numbers are the same. Otherwise the energy of the
+    measured code is between `least` and `most`.
     """
 
     least: float
@@ -21,62 +21,63 @@ class Energy(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Mean over the time and peak of one sample, in percent."""
+    """A mean over the whole time and the peak of a single sample, in percent."""
 
     mean: float
     peak: float
 
 
 class _EncodableRepr:
-    """Gives a data class its usual repr, in characters that the output can encode."""
+    """Gives a data class its usual repr, with escapes for characters that cannot be encoded."""
 
     def __repr__(self) -> str:
         values: dict[str, Any] = vars(self)
         return encodable(
-            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+            f"{type(self).__name__}("
+            f"{', '.join(f'{name}={value!r}' for name, value in values.items())})"
         )
 
 
 @dataclass(frozen=True, repr=False)
 class Condition(_EncodableRepr):
-    """What was the matter with a GPU meanwhile, such as a power cap."""
+    """A condition of a GPU during the measurement, such as a power cap."""
 
-    #: The kind, as ``throttled``.
+    #: The kind of condition, for example ``throttled``.
     kind: str
-    #: Milliseconds since 1970.
+    #: Start in milliseconds since 1970.
     from_ms: int
-    #: Milliseconds since 1970; None while it lasts.
+    #: End in milliseconds since 1970; None while the condition lasts.
     to_ms: Optional[int]
-    #: A sentence.
+    #: A description in one sentence.
     text: str
 
 
 @dataclass(frozen=True, repr=False)
 class GpuCost(_EncodableRepr):
-    """What was taken of one GPU. A number is None where the driver does not tell it."""
+    """The cost on one GPU. A number is None if the driver does not report it."""
 
-    #: NVML's index.
+    #: The index of the GPU in NVML.
     index: int
     uuid: Optional[str]
     name: Optional[str]
-    #: Seconds in which a process of the measured tree held it.
+    #: Seconds during which a process of the measured tree was on this GPU.
     held_s: float
-    #: Seconds in which kernels of these processes ran.
+    #: Seconds during which kernels of these processes ran.
     gpu_s: Optional[float]
-    #: Multiprocessors that had work, of all processes (GPM; Hopper and later).
+    #: Share of multiprocessors with work, of all processes on the GPU (GPM; Hopper and later).
     sm_percent: Optional[Spread]
-    #: The same of the tensor cores.
+    #: Activity of the tensor cores, of all processes on the GPU (GPM; Hopper and later).
     tensor_percent: Optional[Spread]
-    #: The same of the bandwidth of device memory.
+    #: Use of the device memory's bandwidth, of all processes on the GPU (GPM; Hopper and later).
     dram_percent: Optional[Spread]
-    #: The most bytes that these processes held at once.
+    #: Peak GPU memory of these processes together, in bytes.
     peak_memory_bytes: Optional[int]
-    #: How many more bytes they held at the end than before.
+    #: GPU memory of these processes at the end, minus that at the start, in bytes.
     memory_change_bytes: Optional[int]
     energy_joules: Optional[Energy]
-    #: Whether others held it at the same time.
+    #: Whether other processes used the GPU at the same time.
     shared: bool
-    #: Bytes over PCIe and NVLink, from the GPU's side, of all processes.
+    #: Bytes over PCIe and NVLink, as seen from the GPU, of all processes.
     pcie_rx_bytes: Optional[int]
     pcie_tx_bytes: Optional[int]
     nvlink_rx_bytes: Optional[int]
@@ -85,9 +86,9 @@ class GpuCost(_EncodableRepr):
 
 
 class CellRun(TypedDict):
-    """A run of a notebook's cell, identified by what the cell itself records."""
+    """A run of a notebook cell, identified by values that the cell itself stores."""
 
-    #: CRC-32 of the source in UTF-8.
+    #: The CRC-32 of the source in UTF-8.
     source_crc32: int
     execution_count: Optional[int]
     #: The cell's ``metadata.execution["iopub.execute_input"]``, which not every program writes.
@@ -95,7 +96,9 @@ class CellRun(TypedDict):
 
 
 class StoredCost(TypedDict):
-    """What a notebook keeps of a cell as `metadata.gpumon`: rounded, so that diffs stay small."""
+    """The cost that a notebook stores with a cell as `metadata.gpumon`, rounded so that diffs stay
+    small.
+    """
 
     version: int
     duration_s: float
@@ -105,16 +108,16 @@ class StoredCost(TypedDict):
     energy_joules: Optional[float]
     shared: bool
     gpus: list[str]
-    #: The run that this is the cost of. It is the last run if it equals the values of the cell.
+    #: The run that had this cost. If these values equal those of the cell, it was the last run.
     run: Optional[CellRun]
 
 
 class Cost(TypedDict):
-    """What `Measurement.to_dict` returns, the same as ``gpumon run --json`` writes."""
+    """The return value of `Measurement.to_dict`: the JSON that ``gpumon run --json`` writes."""
 
     version: int
     name: Optional[str]
-    #: Milliseconds since 1970, UTC.
+    #: Start in milliseconds since 1970 (UTC).
     started_ms: int
     ended_ms: int
     duration_s: float
@@ -130,7 +133,7 @@ class Cost(TypedDict):
 
 
 def gpu_cost(json: dict[str, Any]) -> GpuCost:
-    """Return one element of `gpus`. Keys of a newer program are left out."""
+    """Return one element of `gpus`. Unknown keys of a newer program are left out."""
     known: dict[str, Any] = {field.name: json.get(field.name) for field in fields(GpuCost)}
     for key in ("sm_percent", "tensor_percent", "dram_percent"):
         if known[key] is not None:

@@ -1,4 +1,4 @@
-"""A function whose calls are measured, one by one."""
+"""A decorator that measures each call of a function."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     @type_check_only
     class Measured(Generic[_F, _P, _R]):
-        """The type of a decorated function. From its own type `_F`, mypy finds the class of a
-        method.
+        """The type of a decorated function. mypy uses the function's own type `_F` to find the
+        class of a method.
         """
 
         measurements: collections.deque[Measurement]
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
         def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
 
-        # In this order: class methods, functions of a class, methods, and static methods of an
-        # object.
+        # The overloads are for class methods, functions of a class, methods, and static methods of
+        # an object, in this order.
         @overload
         def __get__(
             self: Measured[Callable[Concatenate[type[_T], _Q], _R], _P, _R],
@@ -61,14 +61,16 @@ if TYPE_CHECKING:
         def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
 
 
-#: So many of the last calls are kept.
+#: The number of measurements that are kept.
 MOST_CALLS = 100
 
 
 def decorated(
     function: Callable[_P, _R], name: str | None, pid: int | None
 ) -> Measured[Callable[_P, _R], _P, _R]:
-    """Return a function with an attribute `measurements`: of its last 100 calls, the newest last."""
+    """Return a function with an attribute `measurements`: the measurements of its last 100 calls,
+    the newest last.
+    """
     measurements: collections.deque[Measurement] = collections.deque(maxlen=MOST_CALLS)
     label: str | None = getattr(function, "__qualname__", None)
 
@@ -97,7 +99,8 @@ def _wrapper(function: Callable[..., Any], begun: Callable[[], Measurement]) -> 
 
         @functools.wraps(function)
         def of_generator(*args: Any, **options: Any) -> Generator[Any, Any, Any]:
-            # From the first value to the last, with what its consumer does in between.
+            # The measurement covers the time from the first to the last value, including the
+            # consumer's work between them.
             with begun():
                 return (yield from values(*args, **options))
 

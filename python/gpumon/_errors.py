@@ -1,10 +1,12 @@
-"""What can go wrong, each with its cure in the text."""
+"""The exceptions of this package. Each message describes the remedy."""
 
 from __future__ import annotations
 
 
 class GpumonError(Exception):
-    """The base of all errors of this package. The text names the subject, the cause and the cure."""
+    """The base of all errors of this package. The message names the subject, the cause and the
+    remedy.
+    """
 
 
 class ProgramError(GpumonError):
@@ -12,10 +14,10 @@ class ProgramError(GpumonError):
 
 
 class RequestError(GpumonError):
-    """The ``gpumon`` program has refused a request, for example since no server with a history
-    runs.
+    """The ``gpumon`` program has refused a request, for example because no server with a history is
+    running.
     """
 
 
 class MeasurementError(GpumonError):
-    """A measurement is used before its beginning, or begun twice."""
+    """A measurement is used before it has started, or is started twice."""

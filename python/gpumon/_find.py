@@ -16,12 +16,15 @@ DISTRIBUTION = "jupyterlab-gpumon"
 #: The command that reinstalls this package.
 REINSTALL = f"`pip install --force-reinstall {DISTRIBUTION.replace('-', '_')}-*.whl`"
 
-#: Removes the other package, and restores the files that this one shares with it.
-REPLACE_OTHER = f"run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program again: {REINSTALL}"
+#: A command that removes the other package and restores the files that both packages have.
+REPLACE_OTHER = (
+    f"run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program again: "
+    f"{REINSTALL}"
+)
 
 
 class GpumonNotFound(ProgramError, FileNotFoundError):
-    """The ``gpumon`` program is in none of the places where an installer puts it."""
+    """The ``gpumon`` program is not in any of the folders where an installer puts it."""
 
 
 def find_other_version() -> str | None:
@@ -45,9 +48,10 @@ def find_other_version() -> str | None:
 
 
 def describe_other(version: str) -> str:
-    """Return a sentence that reports the other package called gpumon and says what to do."""
+    """Return a sentence that reports the other package called gpumon and how to remove it."""
     return (
-        f"the package {NAME} {version}, which is another program with files of the same names, is installed in "
+        f"the package {NAME} {version}, which is another program with files of the same names, is "
+        f"installed in "
         f"{_package_root()}, too; {REPLACE_OTHER}"
     )
 
@@ -55,12 +59,13 @@ def describe_other(version: str) -> str:
 def find_gpumon_bin() -> str:
     """Return the path of the ``gpumon`` program.
 
-    The search goes from the environment of the running Python outwards, and never through ``PATH``,
-    where another version might stand in front. Scripts are skipped: the other package called gpumon
-    may be in one of these places even if it is not in the folder of this package.
+    The search starts in the environment of the running Python and continues outwards. It never uses
+    ``PATH``, where another version might come first. Scripts are skipped: the other package called
+    gpumon may be in one of these folders even if it is not in the folder of this package.
 
     Raises:
-        GpumonNotFound: with the places that were searched, and what to do.
+        GpumonNotFound: the program was not found. The message names the searched folders and the
+            remedy.
     """
     candidates = [os.path.join(folder, NAME) for folder in dict.fromkeys(_folders())]
     programs = [path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)]
@@ -72,7 +77,8 @@ def find_gpumon_bin() -> str:
         raise GpumonNotFound(describe_other(other))
     if programs:
         raise GpumonNotFound(
-            f"{programs[0]} is a script of another program with the same name, such as the package {NAME} of PyPI; "
+            f"{programs[0]} is a script of another program with the same name, such as the "
+            f"package {NAME} of PyPI; "
             f"{REPLACE_OTHER}"
         )
     searched = "".join(f"\n  {path}" for path in candidates)
@@ -82,8 +88,8 @@ def find_gpumon_bin() -> str:
 
 
 def is_script(path: str) -> bool:
-    """Return whether a file starts like a script. The program of this package is none; that of the
-    other package is.
+    """Return whether a file starts like a script. The other package's program is a script; this
+    package's is not.
     """
     try:
         with open(path, "rb") as file:
@@ -101,7 +107,7 @@ def _folders() -> list[str]:
     package_root = _package_root()
     return [
         sysconfig.get_path("scripts"),
-        # A virtual environment that sees the packages of the Python it was made from.
+        # The program of the base installation, for a virtual environment that can see its packages.
         sysconfig.get_path("scripts", vars={"base": sys.base_prefix}),
         # pip install --prefix DIR: this package is in DIR/lib/python3.x/site-packages.
         os.path.normpath(os.path.join(package_root, "..", "..", "..", "bin")),

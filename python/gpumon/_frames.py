@@ -1,4 +1,4 @@
-"""Rows as data frames of libraries that this package does not depend on."""
+"""Conversion of rows into data frames of optional libraries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def needed(module: str, what: str) -> Any:
     """Import a library.
 
     Raises:
-        ImportError: it is not installed; the text names the command that installs it.
+        ImportError: the library is not installed. The message names the command that installs it.
     """
     library = module.partition(".")[0]
     try:
@@ -31,14 +31,14 @@ def needed(module: str, what: str) -> Any:
 
 
 def pandas_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pandas.DataFrame:
-    """Return the rows as a `pandas.DataFrame`, with these columns where there may be no row."""
+    """Return the rows as a `pandas.DataFrame`. Pass the columns if there may be no rows."""
     frame: pandas.DataFrame = needed("pandas", "to_pandas()").DataFrame(rows, columns=columns)
     return frame
 
 
 def polars_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> polars.DataFrame:
-    """Return the rows as a `polars.DataFrame`, with these columns where there may be no row."""
-    # The first rows may have nothing but absent readings.
+    """Return the rows as a `polars.DataFrame`. Pass the columns if there may be no rows."""
+    # The first rows may only have absent readings, so all rows are needed to infer the types.
     frame: polars.DataFrame = needed("polars", "to_polars()").DataFrame(
         rows, schema=columns, infer_schema_length=None
     )

@@ -1,5 +1,5 @@
-"""The one program of this process: started when it is first needed, and once more if it ends in
-between.
+"""The ``gpumon`` program that serves this process. It is started when it is first needed, and
+restarted once if it ends early.
 """
 
 from __future__ import annotations
@@ -22,39 +22,40 @@ from gpumon._warnings import warn_once
 if TYPE_CHECKING:
     from gpumon._process import Process
 
-#: A program that ends sooner than after so many seconds, twice, is not started again.
+#: If the program ends within this time twice in a row, it is not started again.
 SHORT_LIFE_S = 60.0
-#: Seconds after which the thread that reads samples looks whether anybody still wants them.
+#: Interval in seconds at which the thread that reads samples checks whether there are still
+#: receivers.
 DRAIN_S = 1.0
 
 
 class Helper:
-    """Sends what is measured and what is asked.
+    """Sends measurements and requests to the program.
 
-    A thread reads only while samples are streamed: the program measures nothing while nobody takes
-    what it writes.
+    A thread reads from the program only while samples are streamed. While nothing reads its output,
+    the program does not measure.
     """
 
     def __init__(self) -> None:
         self._process: Process | None = None
-        #: Why there is no program, and none is to be started.
+        #: The reason why the program is not available and will not be started again.
         self._unavailable: str | None = None
         self._short_lives = 0
-        # A signal handler may measure, too, while this thread starts the program.
+        # The lock is reentrant, because a signal handler may start a measurement while this thread
+        # starts the program.
         self._starting = threading.RLock()
         self._numbers = itertools.count(1)
         self._runs: dict[int, Run] = {}
         self._mail = Mail()
         self._receivers = self._mail.receivers
         self._is_draining = False
-        #: Why it serves no more: the process forked, or the interpreter ends.
+        #: The reason why this helper has ended: the process was forked, or the interpreter is
+        #: exiting.
         self._over: str | None = None
 
-    # What is measured.
-
     def begin(self, name: str | None, pid: int | None) -> Run:
-        """Begin a measurement of this process or of another one: it waits for nothing but the first
-        start of the program.
+        """Begin a measurement of this process or of another one. Only the first call may wait,
+        until the program has started.
         """
         run = Run(next(self._numbers), name, pid)
         for _ in range(2):
@@ -63,8 +64,8 @@ class Helper:
                 break
             self._runs[run.number] = run
             process.send(run.begin_line(run.begun_ms))
-            # One that has just ended is replaced; another thread may have done so, and begun this
-            # anew.
+            # If the process has just ended, it is replaced. Another thread may have replaced it
+            # already, and begun this run again.
             if process.failure is None or run.process is not process:
                 return run
             self._runs.pop(run.number, None)
@@ -73,7 +74,7 @@ class Helper:
         return run
 
     def end(self, run: Run) -> None:
-        """End it, without waiting."""
+        """End a measurement, without waiting."""
         run.ended_ms = max(run.begun_ms, time.time() * 1000)
         process = run.process
         if process is not None and self._over is None:
@@ -82,7 +83,9 @@ class Helper:
                 self._running_process()
 
     def forget(self, run: Run) -> None:
-        """Nobody wants its result any more. Safe in a finalizer: it takes no lock."""
+        """Discard a measurement whose result is not needed. This method takes no lock, so a
+        finalizer may call it.
+        """
         process = run.process
         if (
             self._runs.pop(run.number, None) is not None
@@ -97,11 +100,9 @@ class Helper:
         if process is not None:
             process.send(json.dumps({"mark": text, "at_ms": time.time() * 1000}).encode() + b"\n")
 
-    # What is asked.
-
     def ask_cost(self, run: Run) -> Json | None:
-        """Return the program's answer about a measurement; `None` where it knows none, which
-        `run.lost` explains.
+        """Return the program's answer about a measurement; `None` if there is no answer, for a
+        reason in `run.lost`.
         """
         for _ in range(2):
             process = run.process
@@ -114,11 +115,12 @@ class Helper:
                 break
             except ProgramError as error:
                 if process.failure is None:
-                    # It lives, and was too slow: what it measured may still be told later, but
-                    # nobody waits again.
+                    # The program is running, but too slow. It may still report this measurement
+                    # later, but no other request waits for it.
                     run.lost.append(str(error))
                     break
-                # It has ended, which this notices; one that goes on measures the rest.
+                # The program has ended: this call replaces it, and the new program measures the
+                # rest of a running measurement.
                 self._running_process()
         if self._over is not None and run.process is not None:
             run.lost.append(self._over)
@@ -129,7 +131,7 @@ class Helper:
 
         Raises:
             ProgramError: there is no program, it has ended twice, or it does not answer.
-            RequestError: it refuses, and says what to do.
+            RequestError: the program refuses the request. The message describes the remedy.
         """
         for is_last in (False, True):
             process = self._running_process()
@@ -149,16 +151,14 @@ class Helper:
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float) -> bool:
-        """Read until something is the case, or until this moment of the monotonic clock; return
-        whether it is.
+        """Read until a condition is met or until this time of the monotonic clock; return whether
+        the condition is met.
         """
         process = self._running_process()
         return is_done() if process is None else self._mail.wait(is_done, until, process)
 
-    # Samples as they come.
-
     def subscribe(self, interval_s: float, receive: Callable[[Json], None]) -> int:
-        """From now on, hand each sample to a receiver; return what ends that.
+        """Pass each new sample to a receiver. Return a number for `unsubscribe`.
 
         Raises:
             ProgramError: there is no program.
@@ -185,26 +185,26 @@ class Helper:
             self.wait(lambda: not self._receivers, time.monotonic() + DRAIN_S)
 
     def unsubscribe(self, number: int) -> None:
-        """End that. Safe in a finalizer."""
+        """Remove a receiver. A finalizer may call this method."""
         if self._receivers.pop(number, None) is not None and self._over is None:
             self._send_interval(self._process)
 
     @property
     def is_over(self) -> bool:
-        """Whether it serves no more."""
+        """Whether this helper has ended."""
         return self._over is not None
 
     @property
     def has_failed(self) -> bool:
-        """Whether the program has nothing to read."""
+        """Whether the program cannot read any GPU."""
         return self._mail.failed is not None
 
     def check(self) -> None:
-        """Start the program anew where it has ended.
+        """Restart the program if it has ended.
 
         Raises:
-            ProgramError: it does not run any more.
-            RequestError: it has nothing to read.
+            ProgramError: the program cannot be started.
+            RequestError: the program has nothing to read.
         """
         if self._running_process() is None:
             self._refuse()
@@ -220,10 +220,8 @@ class Helper:
                 + b"\n"
             )
 
-    # The program.
-
     def _running_process(self) -> Process | None:
-        """Return the program, which is started if it does not run; `None` where that is of no use."""
+        """Return the running program, starting it if necessary; `None` if that fails."""
         process = self._process
         if process is not None and process.failure is None and self._over is None:
             return process
@@ -253,14 +251,17 @@ class Helper:
             self._send_interval(self._process)
 
     def _bury(self, process: Process) -> None:
-        """The program has ended: start another, unless that would end, too, and say what is lost."""
+        """Replace a program that has ended, unless it ends again and again. Record what the
+        measurements have lost.
+        """
         is_short = time.monotonic() - process.started < SHORT_LIFE_S
         self._short_lives = self._short_lives + 1 if is_short else 1
         why = process.close()
         self._process = None
         if self._short_lives > 1:
             self._give_up(
-                f"the gpumon program ends again and again: {why}. `gpumon doctor` checks this machine"
+                f"the gpumon program ends again and again: {why}. `gpumon doctor` checks this "
+                f"machine"
             )
         else:
             self._start()
@@ -274,14 +275,15 @@ class Helper:
                 self._runs.pop(run.number, None)
             else:
                 run.lost.append(
-                    f"what was used before {clock}, when the gpumon program was started again: {why}"
+                    f"what was used before {clock}, when the gpumon program was started again: "
+                    f"{why}"
                 )
                 run.is_partial = True
                 run.process.send(run.begin_line(now_ms))
         self._mail.wake()
 
     def _refuse(self) -> NoReturn:
-        """Report to the caller that there is no program."""
+        """Raise an error for the caller, because there is no program."""
         if _is_exiting and threading.current_thread() is not threading.main_thread():
             # The interpreter is about to end this daemon thread. An error would print a traceback
             # at exit.
@@ -289,7 +291,7 @@ class Helper:
         raise ProgramError(self._cause())
 
     def _cause(self) -> str:
-        """Why there is no program."""
+        """Return the reason why there is no program."""
         return (
             self._over or self._unavailable or "the gpumon program ended as soon as it was started"
         )
@@ -299,14 +301,16 @@ class Helper:
         warn_once(f"gpumon measures nothing: {cause}")
 
     def close(self) -> None:
-        """The interpreter ends: so does the program."""
+        """End the program, because the interpreter is exiting."""
         self._over = "the interpreter has ended"
         process, self._process = self._process, None
         if process is not None:
             process.close()
 
     def abandon(self, parent: int) -> None:
-        """In a forked child, where threads of the parent may hold any lock for ever: take none."""
+        """End this helper in a forked child. It takes no lock, because threads of the parent may
+        hold locks that are never released here.
+        """
         self._over = f"it was begun in the process {parent}, which alone knows what was used"
         if self._process is not None:
             self._process.abandon()

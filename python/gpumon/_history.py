@@ -1,4 +1,4 @@
-"""The readings of the past, as a server keeps them."""
+"""Past readings, as stored by a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars
 
 Json = dict[str, Any]
-#: A moment, or how long ago it was: seconds, or a `datetime.timedelta`.
+#: A time: seconds ago, a `datetime.timedelta` ago, or a `datetime.datetime`.
 Moment = Union[float, datetime.timedelta, datetime.datetime]
 #: The end of the year 9999, in seconds since 1970.
 LAST_MOMENT_S = 253_402_300_799
@@ -33,19 +33,23 @@ def history(
     *,
     points: int = 600,
 ) -> History:
-    """Return readings of the past from the server that runs on this machine.
+    """Return past readings of the server that runs on this machine.
 
     Args:
-        fields: IDs of the catalogue (``docs/reference/fields.md``), as ``power.draw_watts`` or ``host.cpu.busy_percent``.
-        since: how long ago it begins, as seconds or a timedelta, or when; a datetime without a time zone is local.
-        until: the same of its end; by default, now.
-        points: at most so many, from 1 to 5000. Where the server has more readings, each point has their mean.
+        fields: IDs of the catalogue (``docs/reference/fields.md``), such as ``power.draw_watts`` or
+            ``host.cpu.busy_percent``.
+        since: the start: seconds ago, a timedelta ago, or a datetime. A datetime without a time
+            zone is local.
+        until: the end, in the same form as `since`; by default, the current time.
+        points: the maximum number of points, from 1 to 5000. If the server has more readings, each
+            point is a mean.
 
     Raises:
         ProgramError: the ``gpumon`` program is missing or does not answer.
-        RequestError: no server runs (``gpumon serve``), or a field is unknown.
+        RequestError: no server is running (``gpumon serve``), or a field is unknown.
         TypeError: an argument has the wrong type.
-        ValueError: a field, a time or the number of points is invalid, or the start is not before the end.
+        ValueError: a field, a time or the number of points is invalid, or the start is not before
+            the end.
     """
     names = _ids(fields)
     now = time.time()
@@ -60,14 +64,14 @@ def history(
 
 
 class Series:
-    """The values of one field at the times of its history; None where there was no reading."""
+    """The values of one field at the times of its history; None if there was no reading."""
 
     def __init__(self, json: Json) -> None:
-        #: Means of each point's time; of counters and states the last value.
+        #: The mean of each point; for counters and states the last value.
         self.values: list[float | None] = json["values"]
-        #: The lowest reading of each point, where a point has several.
+        #: The lowest reading of each point, if a point has several readings.
         self.min: list[float | None] | None = json.get("min")
-        #: The highest reading of each point, where a point has several.
+        #: The highest reading of each point, if a point has several readings.
         self.max: list[float | None] | None = json.get("max")
 
     def __repr__(self) -> str:
@@ -75,11 +79,11 @@ class Series:
 
 
 class GpuHistory:
-    """The history of one GPU: ``gpu["power.draw_watts"].values``."""
+    """The history of one GPU, for example ``gpu["power.draw_watts"].values``."""
 
     def __init__(self, json: Json) -> None:
         self._json = json
-        #: The fields that the server has of it.
+        #: The IDs of all fields in this history.
         self.fields: list[str] = sorted(json["metrics"])
 
     @property
@@ -100,7 +104,8 @@ class GpuHistory:
         except KeyError:
             known = ", ".join(self.fields) or "none"
             raise KeyError(
-                f"{field!r} is no field of this history, which has {known}: ask for it in gpumon.history"
+                f"{field!r} is no field of this history, which has {known}: ask for it in "
+                f"gpumon.history"
             ) from None
 
     def __repr__(self) -> str:
@@ -108,30 +113,30 @@ class GpuHistory:
 
 
 class History:
-    """Readings of a span of the past."""
+    """The readings of a time range."""
 
     def __init__(self, json: Json) -> None:
         self._json = json
 
     @property
     def times(self) -> list[datetime.datetime]:
-        """When each point begins, in the local time zone."""
+        """The start of each point, in the local time zone."""
         return [_local(at_ms) for at_ms in self._json["times_ms"]]
 
     @property
     def resolution_s(self) -> float:
-        """Seconds from one point to the next."""
+        """The seconds from one point to the next."""
         return self._json["resolution_ms"] / 1000
 
     @property
     def oldest(self) -> datetime.datetime | None:
-        """Since when the server has a history."""
+        """The time of the server's oldest reading."""
         oldest: float | None = self._json.get("oldest_ms")
         return None if oldest is None else _local(oldest)
 
     @property
     def gpus(self) -> list[GpuHistory]:
-        """The GPUs, by index."""
+        """The GPUs, sorted by index."""
         return [GpuHistory(one) for one in self._json["gpus"]]
 
     @property
@@ -142,11 +147,11 @@ class History:
 
     @property
     def events(self) -> list[Json]:
-        """What happened meanwhile: conditions, Xids, marks, cells, as JSON of the API has them."""
+        """Events in this range: conditions, Xids, marks and cells, as in the JSON of the API."""
         return self._json.get("events") or []
 
     def to_dict(self) -> Json:
-        """Return what ``GET /api/v1/history`` answers."""
+        """Return the JSON of ``GET /api/v1/history``."""
         return self._json
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -185,7 +190,10 @@ class History:
 
     def __repr__(self) -> str:
         count = len(self._json["times_ms"])
-        return f"<History of {len(self._json['gpus'])} GPUs, {count} points of {self.resolution_s:g} s>"
+        return (
+            f"<History of {len(self._json['gpus'])} GPUs, {count} points of {self.resolution_s:g} "
+            f"s>"
+        )
 
 
 def _ids(fields: str | Iterable[str]) -> list[str]:
@@ -197,13 +205,14 @@ def _ids(fields: str | Iterable[str]) -> list[str]:
     names = [text(field, what).strip() for field in fields]
     if not names or not all(names):
         raise ValueError(
-            "no field was requested: name at least one, for example gpumon.history(['power.draw_watts'])"
+            "no field was requested: name at least one, for example "
+            "gpumon.history(['power.draw_watts'])"
         )
     return names
 
 
 def _milliseconds(moment: Moment, name: str, now: float) -> int:
-    """Return a moment in milliseconds since 1970."""
+    """Return a time in milliseconds since 1970."""
     if isinstance(moment, datetime.datetime):
         try:
             at = moment.timestamp()

@@ -1,5 +1,5 @@
-"""Results as HTML that fits the light and dark themes of notebooks: it takes text color and font
-from around it.
+"""HTML of results. Text color and font are inherited, so it fits the light and dark themes of
+notebooks.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SMALL = "font-size:smaller;opacity:0.75"
 
 
 def line_html(text: str) -> str:
-    """Return one unobtrusive line."""
+    """Return a line in small, pale text."""
     return f'<div class="gpumon" style="{SMALL}">{escape(text)}</div>'
 
 
 def cost_html(cost: Mapping[str, Any]) -> str:
-    """Return its line, a table of its GPUs, and what is lost."""
+    """Return a summary in one line, a table of the GPUs, and notes about missing numbers."""
     line = ", ".join(cost_parts(cost))
     name = f"<b>{escape(cost['name'])}</b>: " if cost["name"] else ""
     parts = [f"<div>{name}{escape(line)}</div>"]
     if cost["gpus"]:
         headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
         parts.append(_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
-    # Where no GPU is known, the line has the first reason already.
+    # If there are no GPUs, the summary already contains the first reason.
     parts.append(_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 
@@ -55,20 +55,27 @@ def _gpu_cells(gpu: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def snapshot_html(snapshot: Snapshot) -> str:
-    """Return a table of the GPUs, with conditions and processes below."""
-    return f'<div class="gpumon">{_table(HEADINGS, snapshot_cells(snapshot))}{_notes(snapshot_notes(snapshot))}</div>'
+    """Return a table of the GPUs, followed by conditions and processes."""
+    return (
+        f'<div class="gpumon">{_table(HEADINGS, snapshot_cells(snapshot))}'
+        f"{_notes(snapshot_notes(snapshot))}</div>"
+    )
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     def cells(tag: str, texts: Sequence[str]) -> str:
-        # The second column is a name, the others are numbers.
+        # The second column is a name and is aligned to the left; the others are numbers.
         return "".join(
-            f'<{tag} style="text-align:{"left" if at == 1 else "right"};padding:0.1em 0.5em">{escape(text)}</{tag}>'
+            f'<{tag} style="text-align:{"left" if at == 1 else "right"};padding:0.1em '
+            f'0.5em">{escape(text)}</{tag}>'
             for at, text in enumerate(texts)
         )
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<table style="margin:0.3em 0;color:inherit;font-size:inherit"><thead><tr>{cells("th", headings)}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        '<table style="margin:0.3em 0;color:inherit;font-size:inherit">'
+        f"<thead><tr>{cells('th', headings)}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def _notes(texts: Iterable[str]) -> str:

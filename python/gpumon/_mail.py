@@ -1,4 +1,4 @@
-"""What comes from the program: whoever waits for an answer reads for all who wait."""
+"""Messages from the program. One of the waiting threads reads the messages for all of them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from gpumon._warnings import warn_once
 if TYPE_CHECKING:
     from gpumon._process import Process
 
-#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last
-#: samples, up to three.
+#: Maximum time to wait for an answer, in seconds. The answer about a measurement that has just
+#: ended waits up to three seconds for the driver's last samples.
 PATIENCE_S = 30.0
-#: Seconds for another one, while a program that was waited for in vain has sent nothing since: as
-#: long as those samples take.
+#: Maximum time to wait, in seconds, after the program has already failed to answer and has sent
+#: nothing since. It is a little longer than the driver's last samples take.
 IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
 
 
 class Mail:
-    """Matches answers with requests, and hands samples on."""
+    """Matches answers with requests, and passes samples to receivers."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        #: Of samples, each with its interval in seconds.
+        #: The receivers of samples, each with its interval in seconds.
         self.receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
-        #: Why the program has no readings, where that is so.
+        #: The reason why the program has no readings, or None.
         self.failed: str | None = None
         self._is_failure_told = True
         self._is_reading = False
@@ -43,12 +43,13 @@ class Mail:
         """Send a request and return the answer, which may be an error.
 
         Raises:
-            ProgramError: the program ends, which `process.failure` tells, or it does not answer.
+            ProgramError: the program has ended (see `process.failure`) or does not answer.
         """
         self._expected.add(number)
         try:
             process.send(json.dumps({"id": number, **request}).encode() + b"\n")
-            # Of many measurements, each would wait for as long as all that have waited before.
+            # If the program hangs, a loop over many measurements would otherwise wait the full time
+            # for each.
             patience_s = IMPATIENCE_S if self._is_silent else PATIENCE_S
             until = time.monotonic() + patience_s
             if not self.wait(
@@ -56,7 +57,8 @@ class Mail:
             ):
                 self._is_silent = True
                 raise ProgramError(
-                    f"the gpumon program (PID {process.pid}) has not answered for {patience_s:.0f} s: "
+                    f"the gpumon program (PID {process.pid}) has not answered for "
+                    f"{patience_s:.0f} s: "
                     "`gpumon doctor` finds out whether the driver hangs"
                 )
             answer = self._answers.get(number)
@@ -66,23 +68,25 @@ class Mail:
         self.tell_failure()
         if answer is None:
             raise ProgramError(
-                "the gpumon program has ended before it answered: call this again, which starts it anew"
+                "the gpumon program has ended before it answered: call this again, which starts "
+                "it anew"
             )
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float, process: Process) -> bool:
-        """Read until something is the case, or until this moment of the monotonic clock; return
-        whether it is.
+        """Read until a condition is met or until this time of the monotonic clock; return whether
+        the condition is met.
 
-        It returns earlier where the program has ended.
+        The method returns earlier if the program has ended.
         """
-        # In a forked child, it has: the lock may be held by a thread that is not there.
+        # In a forked child, `failure` is set. The child must not take the lock, because a thread of
+        # the parent may hold it.
         while process.failure is None:
             with self.changed:
                 while self._is_reading and not is_done() and (left := until - time.monotonic()) > 0:
                     self.changed.wait(left)
                 left = until - time.monotonic()
-                # What has come already is read also by who has no time to wait.
+                # Messages that have already arrived are read even if the time is over.
                 if is_done() or self._is_reading:
                     return is_done()
                 self._is_reading = True
@@ -97,13 +101,15 @@ class Mail:
         return is_done()
 
     def tell_failure(self) -> None:
-        """Warn of what was read, once all of it is taken in: with warnings as errors, this raises."""
+        """Warn that the program has no readings. This happens after all messages are processed,
+        because the warning may be raised as an error.
+        """
         if not self._is_failure_told and self.failed is not None:
             self._is_failure_told = True
             warn_once(f"gpumon measures nothing: {self.failed}")
 
     def wake(self) -> None:
-        """Let all who wait look again."""
+        """Wake all waiting threads, so that they check their conditions."""
         with self.changed:
             self.changed.notify_all()
 
@@ -116,15 +122,16 @@ class Mail:
                 number = message.get("id")
             except (ValueError, AttributeError):
                 process.fail(
-                    f"it wrote {line[:80]!r}, which is no JSON object; reinstall gpumon if its versions differ"
+                    f"it wrote {line[:80]!r}, which is no JSON object; reinstall gpumon if its "
+                    f"versions differ"
                 )
                 return
             if number is not None:
                 if number in self._expected:
                     self._answers[number] = message
             elif "error" in message:
-                # The program could not read a line, nor which request it was: all who wait learn of
-                # it. Requests that are answered already were read.
+                # The program could not parse a line and does not know the request's ID, so the
+                # error goes to all unanswered requests.
                 for expected in list(self._expected):
                     self._answers.setdefault(expected, message)
             elif "sample" in message:

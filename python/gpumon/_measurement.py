@@ -1,4 +1,6 @@
-"""One measurement: begun and ended without waiting, read when somebody looks."""
+"""A measurement of GPU use. Starting and ending take no time; the numbers are read when they are
+accessed.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +24,25 @@ if TYPE_CHECKING:
     from gpumon._helper import Helper
     from gpumon._run import Run
 
-#: The highest PID of Linux.
+#: The highest PID on Linux.
 MOST_PID = 1 << 22
 
 
 class Measurement:
-    """What a part of a program takes of the GPUs: this process with all that it starts.
+    """The GPU use of a part of a program: of this process and all of its descendants.
 
-    A context manager, also with ``async with``, and a decorator; or call `start` and `stop`.
-    Beginning and ending write a short line to the helper program and wait for nothing. Numbers are
-    read when they are asked for: while the measurement runs, what was used so far; after its end,
-    the final ones, for which the first reading waits until the driver has told all of that time, up
-    to three seconds. Numbers that are not known are None, and `lost` says why.
+    Use it as a context manager, also with ``async with``, as a decorator, or by calling `start` and
+    `stop`. Starting and ending only write a short line to the helper program. Numbers are read when
+    they are accessed: those so far while the measurement runs, and the final ones after its end.
+    The first access after the end waits up to three seconds until the driver has reported all
+    samples. Unknown numbers are None, and `lost` gives the reasons.
 
-    Memory, GPU time and energy are those of the whole process tree: of threads that run beside each
-    other, each measurement has what all of them use.
+    Memory, GPU time and energy are those of the whole process tree. If several threads measure at
+    the same time, each measurement contains the use of all threads.
 
     A copy, including a pickled one, has the numbers and has ended. Copying an ended measurement
-    waits for its final numbers. The copy of a running measurement has the numbers so far, and its
-    `lost` says so.
+    waits for its final numbers. The copy of a running measurement has the numbers so far, with a
+    note in `lost`.
 
     >>> import gpumon, time
     >>> with gpumon.measure("sleep") as m:
@@ -55,22 +57,21 @@ class Measurement:
     _final: tuple[Cost, StoredCost | None] | None = None
 
     def __init__(self, name: str | None = None, pid: int | None = None) -> None:
-        #: What is measured, as it was named.
+        #: The name that was passed to `measure`.
         self.name: str | None = None if name is None else text(name, "the name of a measurement")
-        #: Whose process tree is measured; None for this process.
+        #: The root of the measured process tree; None for this process.
         self.pid: int | None = None if pid is None else whole_number(pid, "pid", 1, MOST_PID)
 
-    # Beginning and end.
-
     def start(self) -> Measurement:
-        """Begin, and return this measurement.
+        """Start, and return this measurement.
 
         Raises:
-            MeasurementError: it runs already.
+            MeasurementError: the measurement is already running.
         """
         if self._run is not None and self._run.ended_ms is None:
             raise MeasurementError(
-                f"{self._label()} runs already: call gpumon.measure() again for a measurement within it"
+                f"{self._label()} runs already: call gpumon.measure() again for a measurement "
+                f"within it"
             )
         self._forget()
         self._final = None
@@ -79,10 +80,10 @@ class Measurement:
         return self
 
     def stop(self) -> None:
-        """End, without waiting for the numbers. A second end does nothing.
+        """End the measurement, without waiting for the numbers. A second call does nothing.
 
         Raises:
-            MeasurementError: it has not begun.
+            MeasurementError: the measurement has not been started.
         """
         run = self._begun()
         if run.ended_ms is None and self._helper is not None:
@@ -116,7 +117,8 @@ class Measurement:
 
         if not callable(function):
             raise TypeError(
-                f"{function!r} cannot be decorated: pass a function, as @gpumon.measure('name') above it does"
+                f"{function!r} cannot be decorated: pass a function, as @gpumon.measure('name') "
+                f"above it does"
             )
         return decorated(function, self.name, self.pid)
 
@@ -135,82 +137,83 @@ class Measurement:
             if ended_ms is None:
                 ended_ms = run.begun_ms + cost["duration_s"] * 1000
                 clock = time.strftime("%H:%M:%S")
-                lost = f"what was used after {clock}, when this copy was made: the measurement was still running"
+                lost = (
+                    f"what was used after {clock}, when this copy was made: the measurement was "
+                    f"still running"
+                )
                 cost = {**cost, "lost": [*cost["lost"], lost]}
             state["_run"] = run.copy_ended(ended_ms)
             state["_final"] = cost, stored
         return state
 
-    # Numbers.
-
     @property
     def duration_s(self) -> float:
-        """Seconds from the beginning to the end, or to now."""
+        """Seconds from the start to the end, or to now."""
         return self._begun().duration_s
 
     @property
     def started(self) -> datetime.datetime:
-        """When it began, in the local time zone."""
+        """The start of the measurement, in the local time zone."""
         return datetime.datetime.fromtimestamp(self._begun().begun_ms / 1000).astimezone()
 
     @property
     def gpu_s(self) -> float | None:
-        """Seconds in which kernels ran, summed over GPUs, by the driver's samples."""
+        """Seconds during which kernels ran, summed over GPUs, from the driver's samples."""
         return self.to_dict()["gpu_s"]
 
     @property
     def peak_memory_bytes(self) -> int | None:
-        """The most bytes of GPU memory that were held at once, over all GPUs, as the driver reports
-        them.
-        """
+        """Peak GPU memory in bytes, summed over all GPUs, as reported by the driver."""
         return self.to_dict()["peak_memory_bytes"]
 
     @property
     def memory_change_bytes(self) -> int | None:
-        """How many more bytes of GPU memory were held at the end than before; negative where fewer."""
+        """GPU memory in bytes at the end, minus that at the start; negative if memory was freed."""
         return self.to_dict()["memory_change_bytes"]
 
     @property
     def energy_joules(self) -> float | None:
-        """Energy in joules of the GPUs that were held: an estimate where others held them, too."""
+        """Energy in joules of the GPUs that were used; an estimate if other processes used them,
+        too.
+        """
         energy = self._energy()
         return None if energy is None else energy.estimate
 
     @property
     def energy_joules_range(self) -> tuple[float, float] | None:
-        """The least and the most joules; the same where nobody else held the GPUs."""
+        """The lowest and highest possible energy in joules; equal if no other process used the
+        GPUs.
+        """
         energy = self._energy()
         return None if energy is None else (energy.least, energy.most)
 
     @property
     def shared(self) -> bool:
-        """Whether others held one of the GPUs meanwhile."""
+        """Whether other processes used one of the GPUs during the measurement."""
         return self.to_dict()["shared"]
 
     @property
     def gpus(self) -> list[GpuCost]:
-        """What was taken of each GPU that was held, by index; empty where none was."""
+        """The cost on each GPU that was used, by index; empty if there was none."""
         from gpumon._cost import gpu_cost
 
         return [gpu_cost(one) for one in self.to_dict()["gpus"]]
 
     @property
     def lost(self) -> list[str]:
-        """Sentences that say what is not known, and why."""
+        """Sentences that name each unknown number and the reason."""
         return self.to_dict()["lost"]
 
     def to_dict(self) -> Cost:
-        """Return all numbers as JSON has them, the same as ``gpumon run --json`` writes."""
+        """Return all numbers as a dictionary, in the JSON format of ``gpumon run --json``."""
         return self._cost()[0]
 
     def stored(self) -> StoredCost | None:
-        """Return what a notebook keeps of a cell; None where no GPU was held."""
+        """Return the cost that a notebook stores with a cell; None if no GPU was used."""
         return self._cost()[1]
 
-    # Forms.
-
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a `pandas.DataFrame` with a row for each GPU that was held.
+        """Return a `pandas.DataFrame` with a row for each GPU that was used.
 
         Raises:
             ImportError: pandas is not installed.
@@ -221,7 +224,7 @@ class Measurement:
         return pandas_of(cost_rows(self.to_dict()), COST_COLUMNS)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a `polars.DataFrame` with a row for each GPU that was held.
+        """Return a `polars.DataFrame` with a row for each GPU that was used.
 
         Raises:
             ImportError: polars is not installed.
@@ -260,8 +263,6 @@ class Measurement:
 
         return cost_html(self.to_dict())
 
-    # Within.
-
     def _label(self) -> str:
         return "Measurement" if self.name is None else f"Measurement {self.name!r}"
 
@@ -295,7 +296,7 @@ class Measurement:
 
 
 def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost | None]:
-    """Return what the program has told, within the times of the whole measurement."""
+    """Return the program's numbers with the start, end and duration of the whole measurement."""
     cost: dict[str, Any] = {} if answer is None else answer["cost"]
     times = {
         "started_ms": round(run.begun_ms),
@@ -315,7 +316,7 @@ def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost |
         "xids": [],
         "marks": [],
     }
-    # Of a part, the program knows only the times of that part.
+    # If the program was restarted, it only knows the times of the last part.
     whole = {
         **unknown,
         **cost,
@@ -326,7 +327,8 @@ def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost |
     if stored is not None:
         if run.is_partial:
             stored["duration_s"] = float(f"{run.duration_s:.3g}")
-        # As a browser writes them, so that a notebook does not differ by who has run it.
+        # Whole numbers are stored as integers, as a browser does, so that a notebook is the same
+        # for both.
         stored = {
             key: int(one) if isinstance(one, float) and one.is_integer() else one
             for key, one in stored.items()

@@ -1,6 +1,6 @@
 """The engine ``gpumon`` of papermill: ``papermill --engine gpumon in.ipynb out.ipynb``.
 
-papermill alone imports this, by its entry point, while it is imported itself.
+Only papermill imports this module, through its entry point, when papermill itself is imported.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from papermill.log import logger
 
 from gpumon._cells import cell_costs, forget
 
-#: What papermill tells an engine and its client does not know.
+#: Options that papermill passes to an engine and that its client does not accept.
 NOT_OF_THE_CLIENT = ("input_path", "timeout")
 
 
 class GpumonEngine(NBClientEngine):
-    """papermill's own engine, which also writes what each cell cost to `cell.metadata.gpumon`."""
+    """papermill's own engine, extended to write the cost of each cell to `cell.metadata.gpumon`."""
 
     @classmethod
     def execute_managed_notebook(
@@ -29,8 +29,9 @@ class GpumonEngine(NBClientEngine):
         execution_timeout: int | None = None,
         **options: Any,
     ) -> None:
-        """Execute a notebook, as papermill's own engine does."""
-        # The outputs of all cells are gone, also of those that are not executed.
+        """Execute a notebook in the same way as papermill's own engine."""
+        # papermill has removed the outputs of all cells, including those that will not run, so
+        # their costs are removed too.
         for cell in nb_man.nb.cells:
             forget(cell)
         known = {name: value for name, value in options.items() if name not in NOT_OF_THE_CLIENT}

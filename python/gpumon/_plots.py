@@ -1,4 +1,4 @@
-"""Results as figures of matplotlib."""
+"""Matplotlib figures of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plot_cost(cost: Mapping[str, Any]) -> matplotlib.figure.Figure:
-    """Return bars for each GPU: GPU time, peak memory, energy with its range."""
+    """Return bar charts of GPU time, peak memory, and energy with its range, by GPU."""
     gpus: list[dict[str, Any]] = cost["gpus"]
     figure = _figure((9.0, 1.6 + 0.4 * len(gpus)))
     labels = [f"GPU {gpu['index']}" for gpu in gpus]
@@ -50,7 +50,7 @@ def _bars(chart: Any, labels: list[str], values: list[float | None], title: str)
 
 
 def plot_history(history: History) -> matplotlib.figure.Figure:
-    """Return a chart for each field, with a line for each GPU."""
+    """Return a figure with a chart for each field and a line for each GPU."""
     fields = list(dict.fromkeys(field for gpu in history.gpus for field in gpu.fields))
     host = history.host
     count = max(1, len(fields) + len(host))
@@ -59,7 +59,7 @@ def plot_history(history: History) -> matplotlib.figure.Figure:
     times: Any = history.times
 
     def draw(chart: Any, values: list[float | None], label: str | None) -> None:
-        # What is absent is a gap.
+        # Absent readings become gaps in the line.
         chart.plot(
             times, [float("nan") if value is None else value for value in values], label=label
         )
@@ -80,5 +80,5 @@ def plot_history(history: History) -> matplotlib.figure.Figure:
 
 
 def _figure(size: tuple[float, float]) -> Any:
-    """Return an empty figure, which notebooks show, and pyplot shows by `show()`."""
+    """Return an empty figure that notebooks display and that `show()` of pyplot opens."""
     return needed("matplotlib.pyplot", "plot()").figure(figsize=size, layout="constrained")

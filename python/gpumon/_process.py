@@ -1,4 +1,6 @@
-"""One running ``gpumon measure``: lines to it that never block, and lines from it."""
+"""A running ``gpumon measure`` process. Lines are sent to it without blocking, and received from
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,44 +15,47 @@ import tempfile
 import threading
 import time
 
-#: So many lines wait for a program that does not read; what comes then is dropped, and the program
-#: given up.
+#: The maximum number of lines that wait for a program that does not read. With more, all are
+#: dropped and the program is given up.
 MOST_WAITING = 50_000
-#: So many lines are written at once.
+#: The number of lines in one write.
 AT_ONCE = 100
-#: Seconds that the program has to end after its input has.
+#: Seconds that the program has to exit after its input is closed.
 END_S = 1.0
-#: Bytes of its last words that an error quotes.
+#: The length of the program's error output in an error message, in bytes.
 LAST_WORDS = 600
-#: Why nothing is sent any more, where nothing else is wrong.
+#: The failures of a process whose connection was closed by the program, or by this side.
 ENDED, CLOSED = "it has ended", "it was closed"
-#: A closed connection is an error, and no signal that ends a program which has asked for SIGPIPE.
+#: Writing to a closed connection raises an error. Without this flag, it would send SIGPIPE, which
+#: ends a process that does not ignore this signal.
 FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
 class Process:
     """The program and the connection to it.
 
-    Any thread may send, also from a signal handler or a finalizer; one at a time may receive.
+    Any thread may send, also from a signal handler or a finalizer. Only one thread at a time may
+    receive.
     """
 
     def __init__(self, program: str) -> None:
-        """Start it: some milliseconds, in which it is not waited for.
+        """Start the program, which takes some milliseconds. The constructor does not wait until it
+        is ready.
 
         Raises:
-            OSError: it cannot be started.
+            OSError: the program cannot be started.
         """
         self.started = time.monotonic()
-        #: Why nothing can be sent any more.
+        #: The reason why nothing can be sent, or None.
         self.failure: str | None = None
         self._waiting: collections.deque[bytes] = collections.deque()
-        #: What is being written, of one line or several.
+        #: The unsent remainder of the current write, which may contain several lines.
         self._part = b""
         self._writing = threading.Lock()
         self._rest = b""
         self._stderr = _unnamed_file()
-        # A socket pair in the place of two pipes: only sockets can be written to without a mode
-        # that both ends share.
+        # A socket pair replaces two pipes, because only sockets support nonblocking writes without
+        # a mode that both ends share.
         self._socket, theirs = socket.socketpair()
         try:
             self._child = subprocess.Popen(
@@ -58,7 +63,8 @@ class Process:
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=self._stderr,
-                # An interrupt of the terminal or of a kernel is meant for the measured code.
+                # The program is in its own session, because an interrupt by the terminal or by a
+                # kernel is meant for the measured code.
                 start_new_session=True,
             )
         except BaseException:
@@ -73,7 +79,7 @@ class Process:
         return self._child.pid
 
     def send(self, line: bytes) -> None:
-        """Write a line, or keep it until the program reads again."""
+        """Write a line, or queue it until the program reads again."""
         if len(self._waiting) >= MOST_WAITING:
             self.flush()
             if len(self._waiting) >= MOST_WAITING:
@@ -82,15 +88,15 @@ class Process:
         self.flush()
 
     def send_later(self, line: bytes) -> None:
-        """Write a line with the next one: each write wakes the program, which takes longer than all
-        else.
+        """Write a line together with the next one. Each write wakes the program, which is the most
+        expensive part.
         """
         self._waiting.append(line)
 
     def flush(self) -> None:
-        """Write what waits, as far as that does not block."""
-        # Whoever finds the lock taken leaves its line to the holder, which looks once more after
-        # its release.
+        """Write the queued lines as far as possible without blocking."""
+        # A thread that finds the lock taken leaves its line to the lock's holder, which checks the
+        # queue again after the release.
         while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
                 is_full = not self._write()
@@ -118,8 +124,8 @@ class Process:
         return True
 
     def receive(self, timeout_s: float) -> list[bytes]:
-        """Return the lines that have come, after at most so long; none where it takes longer or the
-        program has ended.
+        """Return the lines that have arrived, waiting at most this long. The list is empty after a
+        timeout, or if the program has ended.
         """
         poll = select.poll()
         # Another thread may have closed the socket.
@@ -145,7 +151,7 @@ class Process:
         return lines
 
     def fail(self, why: str | None) -> None:
-        """Give the program up: for this reason, or since the connection has ended."""
+        """Give the program up, for this reason or because the connection was closed."""
         if self.failure is None:
             self.failure = why or ENDED
             self._waiting.clear()
@@ -153,7 +159,7 @@ class Process:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> str:
-        """End it, and return why it failed, with its last words."""
+        """End the program. Return the reason for its failure, with the end of its error output."""
         self.flush()
         self.fail(CLOSED)
         self._socket.close()
@@ -175,30 +181,33 @@ class Process:
         return self.failure or ""
 
     def abandon(self) -> None:
-        """In a forked child: let go of what belongs to the parent."""
+        """Release the parent's resources in a forked child."""
         self.failure = "it belongs to another process"
         self._waiting.clear()
         self._socket.close()
         with contextlib.suppress(OSError):
             os.close(self._stderr)
-        # It is no child of this process: there is nothing to wait for.
+        # The program is no child of the forked process, which therefore cannot wait for it.
         self._child.returncode = 0
 
 
 def _ended(child: subprocess.Popen[bytes], is_polite: bool) -> int:
-    """Wait for a program whose input has ended, hurry it on, and return its exit code."""
+    """Wait for a program whose input is closed, terminate it if necessary, and return its exit
+    code.
+    """
     for hurry in [lambda: None, child.terminate, child.kill] if is_polite else [child.kill]:
         hurry()
         with contextlib.suppress(subprocess.TimeoutExpired):
             return child.wait(END_S)
-    # The driver holds it in a call that nothing ends, and would hold whoever waits.
+    # The program hangs in a call of the driver that even SIGKILL cannot end, so waiting for it
+    # could block forever.
     child.returncode = -signal.SIGKILL
     return child.returncode
 
 
 def _unnamed_file() -> int:
-    """Return a file for what the program says on standard error, which nothing waits for."""
-    # Pythons that were built for an old glibc, as conda's are, lack it.
+    """Return a file for the program's standard error. Writing to it never blocks."""
+    # Builds of Python for an old glibc, such as conda's, lack this function.
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gpumon-stderr")
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,4 @@
-"""One measurement as the helper knows it, also over a restart of the program."""
+"""One measurement from the helper's point of view. It continues when the program is restarted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """From when to when, and which program measures it."""
+    """The time range of a measurement, and the program that measures it."""
 
     def __init__(self, number: int, name: str | None, pid: int | None) -> None:
         self.number = number
@@ -21,20 +21,20 @@ class Run:
         self.pid = os.getpid() if pid is None else pid
         self.begun_ms = time.time() * 1000
         self.ended_ms: float | None = None
-        #: Nobody where nothing measures it.
+        #: The program, or None if nothing measures the run.
         self.process: Process | None = None
-        #: Why less is known than was used.
+        #: The reasons why a part of the use is unknown.
         self.lost: list[str] = []
-        #: Whether the program knows only the last part of it.
+        #: Whether the program knows only the last part of the run.
         self.is_partial = False
 
     @property
     def duration_s(self) -> float:
-        """Seconds from its beginning to its end, or to now."""
+        """Seconds from the start to the end, or to now."""
         return max(0.0, (self.ended_ms or time.time() * 1000) - self.begun_ms) / 1000
 
     def copy_ended(self, ended_ms: float) -> Run:
-        """Return a copy that ended at this time and that no program measures."""
+        """Return a copy that ended at this time and has no program."""
         run = Run(self.number, self.name, self.pid)
         run.begun_ms, run.ended_ms = self.begun_ms, ended_ms
         return run

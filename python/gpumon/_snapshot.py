@@ -17,26 +17,28 @@ Json = dict[str, Any]
 
 
 def reading(holder: Json, field: str) -> float | None:
-    """Return the number at a path such as ``power.draw_watts``; None where it is absent.
+    """Return the number at a path such as ``power.draw_watts``; None if the reading is absent.
 
     Raises:
         KeyError: there is no such field.
     """
     found = _at(holder, field)
     if is_json(found):
-        # One that is older than its sample has its own time.
+        # A reading that is older than its sample is an object with its own time.
         found = found.get("value")
     return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
 
 def absence(holder: Json, field: str) -> str | None:
-    """Return why the number at a path is absent, as ``not_supported``; None where it is there."""
+    """Return why the number at a path is absent, for example ``not_supported``; None if it is
+    present.
+    """
     found = _at(holder, field)
     return found.get("absent") if is_json(found) else None
 
 
 def is_json(found: object) -> TypeGuard[Json]:
-    """Return whether it is an object of JSON."""
+    """Return whether the value is a JSON object."""
     return isinstance(found, dict)
 
 
@@ -45,17 +47,18 @@ def _at(holder: Json, field: str) -> object:
     for key in text(field, "the ID of a field").split("."):
         if not is_json(found) or key not in found:
             raise KeyError(
-                f"{field!r} is no field; the reference page of fields lists the IDs, as 'power.draw_watts'"
+                f"{field!r} is no field; the reference page of fields lists the IDs, as "
+                f"'power.draw_watts'"
             )
         found = found[key]
-        # Where a group is absent, so are its fields.
+        # If a group is absent, all of its fields are absent.
         if is_json(found) and "absent" in found:
             return found
     return found
 
 
 class Process:
-    """A process that holds memory of a GPU."""
+    """A process with GPU memory."""
 
     def __init__(self, json: Json) -> None:
         self._json = json
@@ -66,7 +69,7 @@ class Process:
 
     @property
     def name(self) -> str | None:
-        """The program or script; None where ``/proc`` does not tell it."""
+        """The name of the program or script; None if ``/proc`` does not show it."""
         return _text(self._json.get("name"))
 
     @property
@@ -75,16 +78,16 @@ class Process:
 
     @property
     def memory_bytes(self) -> float | None:
-        """Bytes of GPU memory, as the driver reports them."""
+        """GPU memory in bytes, as reported by the driver."""
         return reading(self._json, "memory_bytes")
 
     @property
     def sm_percent(self) -> float | None:
-        """Time in which its kernels ran, in percent of the last second."""
+        """Time during which the kernels of this process ran, in percent of the last second."""
         return reading(self._json, "sm_percent")
 
     def to_dict(self) -> Json:
-        """Return it as JSON has it, with its owner: notebook, batch job, pod, container."""
+        """Return the process as in JSON, with its owner: notebook, batch job, pod or container."""
         return self._json
 
     def __repr__(self) -> str:
@@ -92,7 +95,7 @@ class Process:
 
 
 class Gpu:
-    """The readings of one GPU. ``gpu["power.draw_watts"]`` reads any field of the catalogue, as
+    """The readings of one GPU. ``gpu["power.draw_watts"]`` returns any field of the catalogue in
     ``docs/reference/fields.md``.
     """
 
@@ -102,7 +105,7 @@ class Gpu:
 
     @property
     def index(self) -> int:
-        """NVML's index."""
+        """The index of the GPU in NVML."""
         return self._sample["index"]
 
     @property
@@ -115,17 +118,17 @@ class Gpu:
 
     @property
     def utilization_percent(self) -> float | None:
-        """Time in which at least one kernel ran (NVML)."""
+        """Time during which at least one kernel ran, in percent (NVML)."""
         return self["utilization.gpu_percent"]
 
     @property
     def memory_used_bytes(self) -> float | None:
-        """Bytes that processes hold (NVML)."""
+        """Used device memory in bytes (NVML)."""
         return self["memory.used_bytes"]
 
     @property
     def memory_total_bytes(self) -> float | None:
-        """Bytes of the device, all of them (NVML)."""
+        """Total device memory in bytes (NVML)."""
         return self["memory.total_bytes"]
 
     @property
@@ -140,28 +143,28 @@ class Gpu:
 
     @property
     def health(self) -> str:
-        """``ok``, or what is the matter with its readings, as ``lost``."""
+        """``ok``, or the state of a GPU that cannot be read normally, such as ``lost``."""
         return self._sample["health"]["state"]
 
     @property
     def conditions(self) -> list[str]:
-        """Sentences about what is the matter with it now, as a power cap."""
+        """Sentences that describe the current conditions, such as a power cap."""
         return [one["text"] for one in self._sample.get("conditions", [])]
 
     @property
     def processes(self) -> list[Process]:
-        """Who holds its memory."""
+        """The processes with memory on this GPU."""
         return [Process(one) for one in self._sample.get("processes", [])]
 
     def __getitem__(self, field: str) -> float | None:
         return reading(self._sample, field)
 
     def absence(self, field: str) -> str | None:
-        """Return why a field is None, as ``not_supported``; None where it is known."""
+        """Return why a field is None, such as ``not_supported``; None if the field has a value."""
         return absence(self._sample, field)
 
     def to_dict(self) -> Json:
-        """Return all its readings as JSON has them."""
+        """Return all readings of the GPU as in JSON."""
         return self._sample
 
     def __repr__(self) -> str:
@@ -183,31 +186,33 @@ class Snapshot:
 
     @property
     def at(self) -> datetime.datetime:
-        """When they were read, in the local time zone."""
+        """The time of the readings, in the local time zone."""
         return datetime.datetime.fromtimestamp(self._sample["at_ms"] / 1000).astimezone()
 
     @property
     def gpus(self) -> list[Gpu]:
-        """The GPUs, by index."""
+        """The GPUs, sorted by index."""
         boards = {board["index"]: board for board in self._inventory.get("gpus", [])}
         return [Gpu(boards.get(gpu["index"], {}), gpu) for gpu in self._sample["gpus"]]
 
     @property
     def is_simulated(self) -> bool:
-        """Whether no real GPU was read."""
+        """Whether the GPUs are simulated."""
         return self._inventory.get("platform", {}).get("source") == "simulated"
 
     def __getitem__(self, field: str) -> float | None:
-        """Return a reading of the host, as ``snapshot["host.cpu.busy_percent"]``."""
+        """Return a reading of the host, such as ``snapshot["host.cpu.busy_percent"]``."""
         return reading(self._sample, field)
 
     def to_dict(self) -> Json:
-        """Return ``inventory`` and ``sample`` as ``gpumon --json`` prints them."""
+        """Return a dictionary with the ``inventory`` and the ``sample`` that ``gpumon --json``
+        prints.
+        """
         return {"inventory": self._inventory, "sample": self._sample}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a `pandas.DataFrame` with a row for each GPU and a column for each reading, named
-        as in CSV.
+        """Return a `pandas.DataFrame` with a row for each GPU and a column for each reading, with
+        the names of the CSV format.
 
         Raises:
             ImportError: pandas is not installed.
@@ -218,8 +223,8 @@ class Snapshot:
         return pandas_of(snapshot_rows(self))
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a `polars.DataFrame` with a row for each GPU and a column for each reading, named
-        as in CSV.
+        """Return a `polars.DataFrame` with a row for each GPU and a column for each reading, with
+        the names of the CSV format.
 
         Raises:
             ImportError: polars is not installed.
@@ -237,7 +242,10 @@ class Snapshot:
     def __repr__(self) -> str:
         count = len(self.gpus)
         simulated = ", simulated" if self.is_simulated else ""
-        return f"<Snapshot of {count} {'GPU' if count == 1 else 'GPUs'}, {self.at:%H:%M:%S}{simulated}>"
+        return (
+            f"<Snapshot of {count} {'GPU' if count == 1 else 'GPUs'}, "
+            f"{self.at:%H:%M:%S}{simulated}>"
+        )
 
     def _repr_html_(self) -> str:
         from gpumon._html import snapshot_html

@@ -1,4 +1,4 @@
-"""The readings of now, and those to come."""
+"""Current readings, and streams of new readings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gpumon._snapshot import Snapshot
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: So many snapshots wait for a slow consumer; then the oldest are dropped.
+#: The maximum number of snapshots that wait for a slow consumer. With more, the oldest are dropped.
 MOST_WAITING = 60
-#: One that comes by so much of the interval too early still counts as the next.
+#: The part of the interval by which a sample may come too early.
 TOLERANCE = 0.25
-#: The valid intervals, as an error names them.
+#: The range of valid intervals in error messages.
 INTERVALS = ", 0.1 to 3600"
-#: Seconds between two looks of `async for`, at most.
+#: The maximum time between two checks by `async for`, in seconds.
 LOOK_S = 0.05
 
 
@@ -41,7 +41,7 @@ def snapshot() -> Snapshot:
 
 
 def stream(interval_s: float = 1.0) -> Stream:
-    """Iterate over readings as they come, with ``for`` or ``async for``.
+    """Iterate over new readings with ``for`` or ``async for``.
 
     Args:
         interval_s: seconds from one snapshot to the next, 0.1 or more.
@@ -49,7 +49,8 @@ def stream(interval_s: float = 1.0) -> Stream:
     Raises:
         TypeError: the interval is not a number.
         ValueError: the interval is shorter than 0.1 s or longer than an hour.
-        ProgramError: the ``gpumon`` program is missing; the loop raises it where the program does not answer.
+        ProgramError: the ``gpumon`` program is missing. The loop raises this error if the program
+            does not answer.
         RequestError: raised by the loop: there is no GPU to read.
 
     >>> for now in gpumon.stream(0.2):
@@ -65,10 +66,11 @@ def _snapshot(helper: Helper) -> Snapshot:
 
 
 class Stream:
-    """Snapshots as they come, until it is closed: by ``break`` out of the loop that has made it,
-    `close` or ``with``.
+    """An iterator over new snapshots. It ends with a ``break`` out of the loop that created it,
+    with `close`, or at the end of a ``with`` block.
 
-    Of a consumer that is slower than the readings, the newest 60 wait.
+    Up to 60 snapshots wait for a consumer that is slower than the readings; then the oldest are
+    dropped.
     """
 
     def __init__(self, interval_s: float = 1.0) -> None:
@@ -78,14 +80,14 @@ class Stream:
             raise ValueError(f"interval_s={interval_s} is not possible: pass seconds{INTERVALS}")
         self._helper = current()
         self._waiting: collections.deque[Json] = collections.deque(maxlen=MOST_WAITING)
-        #: The samples that come name GPUs by index.
+        #: The inventory, because samples only contain the index of each GPU.
         self._inventory: Json | None = None
         self._number = self._helper.subscribe(
             self._interval_s, _Receiver(self._waiting, self._interval_s)
         )
 
     def close(self) -> None:
-        """End it."""
+        """End the stream."""
         if self._number is not None:
             self._helper.unsubscribe(self._number)
             self._number = None
@@ -110,13 +112,13 @@ class Stream:
             if self._look(time.monotonic()):
                 return self._next()
             self._check(late)
-            # No thread waits in the background, so that a task which is canceled leaves nothing
-            # behind.
+            # A thread in the background would continue after the task is canceled, so this loop
+            # polls.
             await asyncio.sleep(min(LOOK_S, self._interval_s / 4))
         raise StopAsyncIteration
 
     def _next(self) -> Snapshot:
-        # Once there is a sample, the answer does not wait for one.
+        # There is already a sample, so the program answers at once.
         inventory: Json = self._inventory or _snapshot(self._helper).to_dict()["inventory"]
         self._inventory = inventory
         return Snapshot(inventory, self._waiting.popleft())
@@ -131,17 +133,18 @@ class Stream:
         return self._helper.wait(is_over, until) and bool(self._waiting)
 
     def _check(self, late: float) -> None:
-        """Go on where the program could be started anew.
+        """Restart the program if necessary.
 
         Raises:
-            ProgramError: it could not, or it sends nothing.
-            RequestError: it has nothing to read.
+            ProgramError: the program cannot be started, or sends no samples.
+            RequestError: the program has nothing to read.
         """
         try:
             self._helper.check()
             if time.monotonic() > late:
                 raise ProgramError(
-                    "the gpumon program sends no samples: `gpumon doctor` finds out whether the driver hangs"
+                    "the gpumon program sends no samples: `gpumon doctor` finds out whether the "
+                    "driver hangs"
                 )
         except GpumonError:
             self.close()
@@ -163,12 +166,15 @@ class Stream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a stream cannot be copied or sent: call gpumon.stream() again, in the process that reads it"
+            "a stream cannot be copied or sent: call gpumon.stream() again, in the process that "
+            "reads it"
         )
 
 
 class _Receiver:
-    """Puts samples into a queue, in one stream's interval; it does not keep the stream alive."""
+    """Puts samples into a queue at the interval of one stream. It has no reference to the stream,
+    so that an unused stream can be deleted.
+    """
 
     def __init__(self, waiting: collections.deque[Json], interval_s: float) -> None:
         self._waiting = waiting

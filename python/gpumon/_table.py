@@ -1,4 +1,4 @@
-"""Results as lines of text and as rows of tables."""
+"""Text and table rows of results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Row = dict[str, Any]
 
 
 def cost_line(cost: Cost) -> str:
-    """Return what something took, in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ`."""
+    """Return the cost in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ`."""
     return ", ".join(cost_parts(cost))
 
 
 def cost_parts(cost: Mapping[str, Any]) -> list[str]:
-    """Return its duration, GPU time, peak memory and energy, as far as they are known."""
+    """Return the known parts of the cost: duration, GPU time, peak memory and energy."""
     parts = [seconds(cost["duration_s"])]
     if not cost["gpus"]:
         return [
@@ -40,7 +40,7 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
 
 
 def energy_text(energy: Mapping[str, float], shared: bool) -> str:
-    """Return an energy: of shared GPUs the estimate with its range, `~450 J (0.00 J to 900 J,
+    """Return an energy. For shared GPUs, it is an estimate with a range: `~450 J (0.00 J to 900 J,
     shared)`.
     """
     estimate = joules(energy["estimate"])
@@ -51,12 +51,12 @@ def energy_text(energy: Mapping[str, float], shared: bool) -> str:
     )
 
 
-#: What a row has of a GPU, as it is in JSON.
+#: The columns of a GPU that have the same name as the key in JSON.
 PLAIN = (
-    "index", "uuid", "name", "held_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "shared",
-    "pcie_rx_bytes", "pcie_tx_bytes", "nvlink_rx_bytes", "nvlink_tx_bytes",
+    "index", "uuid", "name", "held_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes",
+    "shared", "pcie_rx_bytes", "pcie_tx_bytes", "nvlink_rx_bytes", "nvlink_tx_bytes",
 )  # fmt: skip
-#: What it has in several columns.
+#: The keys in JSON that become several columns.
 PARTS = {
     "sm_percent": ("mean", "peak"),
     "tensor_percent": ("mean", "peak"),
@@ -64,12 +64,13 @@ PARTS = {
     "energy_joules": ("estimate", "least", "most"),
 }
 COST_COLUMNS = (
-    "measurement", "duration_s", *PLAIN, *(f"{key}_{part}" for key, parts in PARTS.items() for part in parts),
+    "measurement", "duration_s", *PLAIN,
+    *(f"{key}_{part}" for key, parts in PARTS.items() for part in parts),
 )  # fmt: skip
 
 
 def cost_rows(cost: Mapping[str, Any]) -> list[Row]:
-    """Return a row for each GPU that was held, of `COST_COLUMNS`."""
+    """Return a row with `COST_COLUMNS` for each GPU that was used."""
     return [
         {
             "measurement": cost["name"],
@@ -86,9 +87,12 @@ def cost_rows(cost: Mapping[str, Any]) -> list[Row]:
 
 
 def snapshot_rows(snapshot: Snapshot) -> list[Row]:
-    """Return a row for each GPU, with the columns of `gpumon --csv`: IDs with `_` for `.`."""
+    """Return a row for each GPU, with the columns of `gpumon --csv`: field IDs with `_` instead of
+    `.`.
+    """
     groups = [
-        "utilization", "activity", "memory", "temperature", "power", "clocks", "performance_state", "fan_percent", "pcie", "nvlink",
+        "utilization", "activity", "memory", "temperature", "power", "clocks", "performance_state",
+        "fan_percent", "pcie", "nvlink",
     ]  # fmt: skip
     rows: list[Row] = []
     for gpu in snapshot.gpus:
@@ -121,8 +125,8 @@ def _flat(json: Mapping[str, Any], prefix: str = "") -> Row:
 
 
 def history_rows(history: History) -> list[Row]:
-    """Return a row for each time and GPU, with the host's fields beside them; where only the host
-    was asked for, of it.
+    """Return a row for each time and GPU, including the host's fields. Without GPUs, return a row
+    of host fields for each time.
     """
     host = {field.replace(".", "_"): series.values for field, series in history.host.items()}
     gpus = [
@@ -143,12 +147,12 @@ def history_rows(history: History) -> list[Row]:
     ]
 
 
-#: Columns of a snapshot, and on which side their text is.
+#: The columns of a snapshot's table.
 HEADINGS = ("GPU", "Name", "Utilization", "Memory", "Power", "Temperature")
 
 
 def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
-    """Return the cells of a small table."""
+    """Return the rows of a small table, without its header."""
 
     def unit(value: float | None, unit: str) -> str:
         return DASH if value is None else f"{value:.0f} {unit}"
@@ -173,7 +177,7 @@ def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
 
 
 def snapshot_notes(snapshot: Snapshot) -> list[str]:
-    """Return sentences below the table: conditions, and who holds memory."""
+    """Return sentences for below the table: conditions, and the processes with GPU memory."""
     notes: list[str] = ["simulated"] if snapshot.is_simulated else []
     for gpu in snapshot.gpus:
         notes += [f"GPU {gpu.index}: {escaped(text)}" for text in gpu.conditions]
@@ -195,10 +199,10 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
 
 
 def snapshot_text(snapshot: Snapshot) -> str:
-    """Return a small table and its notes."""
+    """Return a small table and its notes as text."""
     rows = [HEADINGS, *(tuple(encodable(cell) for cell in row) for row in snapshot_cells(snapshot))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    # Texts stand to the left, numbers to the right.
+    # The column of names is aligned to the left, columns of numbers to the right.
     lines = [
         "  ".join(
             cell.ljust(width) if at == 1 else cell.rjust(width)
@@ -215,5 +219,5 @@ def snapshot_text(snapshot: Snapshot) -> str:
 
 
 def spread_text(spread: Mapping[str, float] | None) -> str:
-    """Return a mean and a peak in percent."""
+    """Return a mean and a peak in percent as text."""
     return DASH if spread is None else f"{spread['mean']:.0f} % (peak {spread['peak']:.0f})"

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three significant digits and one unit, as on gpumon's other screens."""
+"""Formatting of numbers: three significant digits and one unit, as on gpumon's other screens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ GIB = KIB * MIB
 
 DASH = "–"
 
-# What `str.isprintable` takes for printable though it shows nothing. The rule is that of
-# `probe/src/untrusted.rs`; `tests/invisible-characters.json` has the cases of both.
+# Invisible characters that `str.isprintable` accepts. The same rule is in `probe/src/untrusted.rs`;
+# `tests/invisible-characters.json` has test cases for both.
 _INVISIBLE = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     r"\U0001d159\U000e0100-\U000e01ef]"
@@ -20,8 +20,8 @@ _INVISIBLE = re.compile(
 
 
 def escaped(text: str) -> str:
-    r"""Return a text in one line, with everything to be seen that steers a terminal, or hides or
-    reorders other text.
+    r"""Return a text in one line. Escape all characters that control a terminal, or that hide or
+    reorder other text.
 
     >>> print(escaped("a\x1b[2J\nb\u202ec ü"))
     a\x1b[2J\nb\u202ec ü
@@ -51,7 +51,7 @@ def encodable(text: str) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Return at most three significant digits, and no more than two after the point.
+    """Return a number with at most three significant digits, and at most two after the point.
 
     >>> [three_digits(value) for value in (0.5, 9.996, 78.23, 140.4)]
     ['0.50', '10.0', '78.2', '140']
@@ -61,7 +61,7 @@ def three_digits(value: float) -> str:
 
 
 def byte_size(value: float) -> str:
-    """Return bytes in IEC units.
+    """Return a number of bytes with an IEC unit.
 
     >>> byte_size(300 * 1024**2), byte_size(61 * 1024**3)
     ('300 MiB', '61.0 GiB')
@@ -74,7 +74,7 @@ def byte_size(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration; from two minutes on in its two largest units.
+    """Return a duration as text. From two minutes on, it has two units.
 
     >>> seconds(0), seconds(0.0824), seconds(12.44), seconds(200), seconds(7300)
     ('0 s', '82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
@@ -93,7 +93,7 @@ def seconds(value: float) -> str:
 
 
 def joules(value: float) -> str:
-    """Return an energy.
+    """Return an energy with its unit.
 
     >>> joules(420), joules(6100), joules(1.2e6)
     ('420 J', '6.10 kJ', '1.20 MJ')

@@ -1,4 +1,4 @@
-"""The one warning of a process that nothing is measured."""
+"""The warning that GPUs are not measured."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ _said = False
 
 
 class GpumonWarning(UserWarning):
-    """GPUs are not measured in this process; the text says why, and what to do."""
+    """The warning that GPUs are not measured in this process. The message names the reason and the
+    remedy.
+    """
 
 
 def warn_once(text: str) -> None:
-    """Warn at the line that called this package; only once in a process."""
+    """Warn at the line that called this package. Only the first call in a process warns."""
     global _said
     if _said:
         return

@@ -1,8 +1,7 @@
-"""Introduces gpumon to jupyter-server-proxy, which starts it on demand and lets only the Jupyter
-server's users in.
+"""The configuration for jupyter-server-proxy, which starts gpumon on demand and lets in only the
+users of the Jupyter server.
 
-Every Jupyter server imports this when it starts, whether anybody opens the panel or not: keep it
-light.
+Every Jupyter server imports this module at startup, so its imports are few.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from urllib.parse import quote
 
 from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin, find_other_version, is_script
 
-#: gpumon answers within milliseconds; a machine that is busy starting kernels may take longer to
-#: start a process.
+#: Maximum time until gpumon answers, in seconds. It usually takes milliseconds, but a machine that
+#: is busy starting kernels may take longer to start a process.
 START_TIMEOUT_S = 30
 
-#: What is asked here takes milliseconds; a Jupyter server that starts must not wait for what does
-#: not answer.
+#: Maximum time for a query of the settings, in seconds. It usually takes milliseconds, and must not
+#: delay the start of a Jupyter server.
 PATIENCE_S = 2
 
-#: Bytes; a rule takes some hundred.
+#: Maximum size of a server's answer, in bytes. One alert rule takes a few hundred bytes.
 LONGEST_ANSWER = 1 << 20
 
 
 def setup_gpumon() -> dict[str, Any]:
-    """Return the server process for the route ``/gpumon/``, in the terms of jupyter-server-proxy."""
+    """Return the server process of the route ``/gpumon/`` for jupyter-server-proxy."""
     other, refusal = find_other_version(), None
     try:
         program = find_gpumon_bin()
     except GpumonNotFound as error:
-        # An error here would take the routes of other packages down too; left to PATH, it concerns
-        # this route alone.
+        # An error here would also disable the routes of other packages. With a program from PATH,
+        # only this route fails.
         program = NAME
-        # In PATH may be the other package's program, which does not know what it is asked.
+        # The program in PATH may belong to the other package, and does not know these arguments.
         refusal = str(error) if other is not None or _is_script_in_path() else None
     marks = [] if refusal is not None else _marks(program)
     if other is not None:
@@ -49,7 +48,7 @@ def setup_gpumon() -> dict[str, Any]:
     program = _literal(program)
 
     def command(unix_socket: str) -> list[str]:
-        # The proxy makes a folder for the socket in /tmp and leaves it behind.
+        # The proxy creates a folder for the socket in /tmp and does not remove it.
         atexit.register(_remove, unix_socket)
         if refusal is not None:
             return [
@@ -66,24 +65,26 @@ def setup_gpumon() -> dict[str, Any]:
 
     return {
         "command": command,
-        # A socket in a folder that only this user may enter; a port would be open to everybody on
-        # the machine.
+        # The socket is in a folder that only this user may enter. A port would be open to all users
+        # of the machine.
         "unix_socket": True,
         "timeout": START_TIMEOUT_S,
-        # The page finds its way under any prefix, so the proxy may cut it off.
+        # The page works under any prefix, so the proxy may remove it.
         "absolute_url": False,
         "new_browser_tab": True,
-        # A panel that is left open must not keep an idle server from being culled.
+        # An open panel must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the palette already lead here. The query informs the panel before a server
-        # starts: whether to connect by itself (`alerts`), whether the launcher offers the fleet
-        # (`fleet`), and the version of the other program's package gpumon (`other`).
+        # The panel and the command palette already open the page. Before a server starts, the query
+        # informs the panel whether to connect by itself (`alerts`), whether the launcher offers the
+        # fleet (`fleet`), and of the version of the other package called gpumon (`other`).
         "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
     }
 
 
 def _is_script_in_path() -> bool:
-    """Return whether the command `gpumon` is a script, which the program of this package is not."""
+    """Return whether the command `gpumon` in PATH is a script. The program of this package is not a
+    script.
+    """
     import shutil
 
     path = shutil.which(NAME)
@@ -91,8 +92,8 @@ def _is_script_in_path() -> bool:
 
 
 def _marks(program: str) -> list[str]:
-    """Return marks for a server with alerts, its own or of the server that it joins, and with a
-    fleet.
+    """Return the marks of a server with alerts, which may be those of a server that it joins, and
+    of one with a fleet.
     """
     if os.environ.get("GPUMON_REPLAY"):
         return []
@@ -108,9 +109,7 @@ def _marks(program: str) -> list[str]:
 
 
 def _settings(program: str) -> dict[str, Any]:
-    """Return what variables and settings files tell the server; nothing where that cannot be found
-    out.
-    """
+    """Return the server's settings from variables and files; empty if they cannot be read."""
     command = [program, "config", "show", "--json", "serve"]
     with contextlib.suppress(
         OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError
@@ -125,7 +124,7 @@ def _settings(program: str) -> dict[str, Any]:
 
 
 def _has_rules(shared_socket: str) -> bool:
-    """Return whether the server of the system that listens there has alert rules."""
+    """Return whether the system's server at this socket has alert rules."""
     with (
         contextlib.suppress(OSError, ValueError, LookupError, TypeError),
         socket.socket(socket.AF_UNIX) as server,
@@ -140,17 +139,15 @@ def _has_rules(shared_socket: str) -> bool:
 
 
 def _literal(text: str) -> str:
-    """Return a text that the proxy, which puts the socket's path in with str.format, leaves as it
-    is.
-    """
+    """Escape braces, because the proxy inserts the socket's path with str.format."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _history() -> list[str]:
-    """Return the options that keep history in the user's state folder, unless a variable or a
-    settings file names another.
+    """Return options that store history in the user's state folder, unless a variable or a settings
+    file names another folder.
     """
-    # A relative path is to be ignored, the XDG base directory specification says.
+    # The XDG base directory specification requires that relative paths are ignored.
     state = os.environ.get("XDG_STATE_HOME", "")
     home = os.path.expanduser("~")
     if not os.path.isabs(state):
@@ -162,7 +159,7 @@ def _history() -> list[str]:
 
 
 def _remove(path: str) -> None:
-    """Remove a socket and its folder, unless something else is in it."""
+    """Remove a socket, and its folder if it is empty."""
     with contextlib.suppress(OSError):
         os.unlink(path)
     with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
-"""Costs of cells with nbclient: ``python -m gpumon.nbclient --inplace notebook.ipynb`` is ``jupyter
-execute`` with them.
+"""The cost of cells in nbclient: ``python -m gpumon.nbclient --inplace notebook.ipynb`` works like
+``jupyter execute``.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ __all__ = ["MeasuredNotebookClient", "cell_costs", "main"]
 
 
 class MeasuredNotebookClient(nbclient.NotebookClient):
-    """nbclient's client, which also writes what each cell cost to `cell.metadata.gpumon`.
+    """nbclient's client, extended to write the cost of each cell to `cell.metadata.gpumon`.
 
-    Of a client of another class, ``with cell_costs(client): ...`` measures the cells that it
+    For a client of another class, ``with cell_costs(client): ...`` measures the cells that it
     executes in the block.
     """
 
     async def async_execute(self, reset_kc: bool = False, **options: Any) -> NotebookNode:
-        """Execute all cells, as nbclient's own client does."""
+        """Execute all cells in the same way as nbclient's own client."""
         costs = CellCosts(self)
         costs.start()
         try:
             return await super().async_execute(reset_kc, **options)
         finally:
             costs.detach()
-            # It waits, and others may run in this loop.
+            # `finish` blocks, so it runs in a thread: other tasks may share this event loop.
             await asyncio.to_thread(costs.finish)
 
     execute = run_sync(async_execute)
 
 
 def main() -> None:
-    """Be ``jupyter execute``, with the same arguments."""
-    # It makes its client of this name, and hands it no configuration that could have hooks.
+    """Run ``jupyter execute`` with this process's arguments."""
+    # nbclient's command creates a client of this class, and passes no configuration that could add
+    # hooks.
     nbclient.cli.NotebookClient = MeasuredNotebookClient
     nbclient.cli.main()
 

@@ -1,5 +1,5 @@
-"""Costs of cells with nbconvert: a preprocessor that is named beside ``--execute``, or in a
-configuration file.
+"""The cost of cells in nbconvert: a preprocessor that is passed together with ``--execute``, or
+named in a configuration file.
 
 ``jupyter nbconvert --execute --to notebook
 --Exporter.preprocessors=gpumon.nbconvert.CostPreprocessor notebook.ipynb``
@@ -16,15 +16,14 @@ from gpumon._cells import CellCosts
 
 
 class CostPreprocessor(Preprocessor):
-    """Writes what each cell cost to `cell.metadata.gpumon`, where the exporter executes notebooks;
-    else it does nothing.
+    """Writes the cost of each cell to `cell.metadata.gpumon` if the exporter executes notebooks.
+    Otherwise it does nothing.
 
-    It hooks into the exporter's own `ExecutePreprocessor`, with whatever is configured for that
-    one.
+    The hooks are added to the exporter's own `ExecutePreprocessor`, which keeps its configuration.
     """
 
     def __init__(self, **options: Any) -> None:
-        """Find what executes notebooks among the exporter's preprocessors, all of which were made
+        """Find the exporter's `ExecutePreprocessor`. The exporter creates its own preprocessors
         before those of users.
         """
         super().__init__(**options)
@@ -37,7 +36,7 @@ class CostPreprocessor(Preprocessor):
     def preprocess(
         self, nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Wait for the numbers of the last cells."""
+        """Wait for the final numbers of the last cells."""
         for costs in self._costs:
             costs.finish()
         return nb, resources

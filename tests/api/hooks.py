@@ -1,13 +1,13 @@
-"""What schemathesis is told of gpumon that no description tells."""
+"""Hooks that give schemathesis the rules that the API's description cannot express."""
 
 import schemathesis
 
-#: The rule of the alert file that the server of the tests has.
+#: The rule in the alert file of the tested server.
 RULE = "GPU is hot"
 
 
 def whole(value):
-    """The same with `2.0` as `2`."""
+    """Returns the value with all whole floats, such as `2.0`, as integers."""
     if isinstance(value, dict):
         return {key: whole(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -17,11 +17,11 @@ def whole(value):
 
 @schemathesis.hook
 def before_call(context, case, _kwargs) -> None:
-    """What is sent is what clients send: a whole number without a fraction, which JSON Schema takes
-    for the same.
+    """Changes a request into one that a client could send.
 
-    Runs are asked for on a GPU that can run nothing, so that each ends at once; what is no job
-    stays none. Valid silences are of the rule that there is.
+    Whole numbers are sent without a fraction, because JSON Schema also accepts `2.0` as an integer.
+    Runs use a backend that is not available, so that each ends at once. Valid silences refer to the
+    existing rule.
     """
     case.body = whole(case.body)
     if not isinstance(case.body, dict):

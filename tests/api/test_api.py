@@ -1,8 +1,7 @@
-"""The API does what its description says, to schemathesis, which sends what is valid and what is
-not.
+"""Checks that the API follows its description, with valid and invalid requests from schemathesis.
 
-Over the port, and over the unix socket for what only the server's own user may do.
-GPUMON_API_SECONDS is how long each of the two takes, 25 s by default.
+One test uses the port, the other the unix socket, for requests that only the server's own user may
+send. Each takes GPUMON_API_SECONDS, 25 s by default.
 """
 
 import contextlib
@@ -24,12 +23,12 @@ from hooks import RULE
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/debug/gpumon"
 SECONDS = int(os.environ.get("GPUMON_API_SECONDS", "25"))
-#: What a busy machine needs beyond that, to start and to shrink what failed.
+#: Additional time for a busy machine to start, and to shrink failing examples, in seconds.
 PATIENCE_S = 300
 
 
 class Relay(socketserver.BaseRequestHandler):
-    """Passes a connection to a port on to a unix socket."""
+    """Forwards connections from a port to a unix socket."""
 
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as behind:
@@ -50,7 +49,7 @@ def copy(source: socket.socket, sink: socket.socket) -> None:
 
 @contextlib.contextmanager
 def relay(behind: Path) -> Iterator[str]:
-    """The address of a port that leads to a unix socket."""
+    """Yields the address of a port that forwards to a unix socket."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Relay) as server:
         server.behind = str(behind)
         server.daemon_threads = True
@@ -64,7 +63,7 @@ class Api(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.control = Path(folder.name, "control.sock")
-        # Without a CUDA driver, no run takes long.
+        # Without a CUDA driver, every run is short.
         env = {
             **os.environ,
             "GPUMON_CONTROL": str(self.control),
@@ -89,7 +88,7 @@ class Api(unittest.TestCase):
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.terminate)
         self.page = self.server.stderr.readline().split()[-1].rstrip("/")
-        # Nobody waits for what else it says.
+        # The rest of the output is read so that the server does not block.
         threading.Thread(target=self.server.stderr.read, daemon=True).start()
 
     def run_schemathesis(self, url: str, *more: str) -> None:

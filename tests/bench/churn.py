@@ -1,4 +1,6 @@
-"""Memory while processes start and end all the time: an hour, so that it is measured only by name."""
+"""The growth of memory while processes start and end all the time. It takes an hour, so it only
+runs if it is named.
+"""
 
 import os
 import tempfile
@@ -10,9 +12,9 @@ from measure import Program, status_kb, wait_for
 from report import row
 
 GPUS = 64
-#: Each lives for a second: 512 start in one.
+#: Processes on each GPU. Each lives for one second, so 512 processes start per second.
 PROCESSES = 8
-#: The last ten minutes are kept as sampled, so that memory fills for so long.
+#: Samples are stored without averaging for ten minutes, so memory grows for this long.
 FILLED = 10 * 60
 MEASURED = 50 * 60
 STEP = 30
@@ -51,9 +53,12 @@ def churn(_):
 
 
 def scenario():
-    process = '[[process]]\ngpu = {}\npid = {}\ncount = {}\nlifetime_s = 1\nmemory = "4 GiB"\nsm_percent = 5\n'
+    process = (
+        '[[process]]\ngpu = {}\npid = {}\ncount = {}\nlifetime_s = 1\nmemory = "4 '
+        'GiB"\nsm_percent = 5\n'
+    )
     details = 'name = "worker.py"\nuser = "ana"\ncommand = "python worker.py --shard 7"\n'
-    # Beyond the PIDs of real processes, and far enough apart for an hour.
+    # The PIDs are higher than those of real processes, and far enough apart for an hour.
     tables = [
         process.format(gpu, 2**22 + gpu * 1_000_000, PROCESSES) + details for gpu in range(GPUS)
     ]

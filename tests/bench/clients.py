@@ -1,8 +1,7 @@
-"""Many clients of one server, and hostile ones, over the fake library.
+"""The behavior of one server with many clients and with hostile clients, over the fake library.
 
-What they get is measured by `gpumon-load` (tests/bench/load/), which also says how much processor
-time it took itself: the two share the machine, so that with few cores a late delivery may be the
-machine's.
+`gpumon-load` (tests/bench/load/) measures what clients receive, and reports its own processor time.
+Both share the machine, so on a machine with few cores, a late delivery may have its cause there.
 """
 
 import contextlib
@@ -20,10 +19,11 @@ from machine import PORT, ROOT, Machine
 from measure import get, status_kb
 from report import row
 
-#: Between the end of the last client and the look at what the server still holds.
+#: Seconds between the end of the last client and the measurement of the server's memory.
 REST = 15
 
-#: The server ends connections that send nothing after 10 s. This is when they must be gone.
+#: The server closes connections that send nothing after 10 s. They must be gone within this many
+#: seconds.
 CLOSED_WITHIN = 15
 
 LOAD = ROOT / "target/release/gpumon-load"
@@ -44,7 +44,7 @@ def many_gpus(seconds, history_seconds):
 def crowd(
     clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None
 ):
-    # A hello has the history in it.
+    # A hello frame contains the history, so there must be some before the clients connect.
     cost = under_load(gpus, history_seconds, seconds, "stream", f"--clients={clients}")
     said, idle = cost.said, cost.idle
     stream, what = said["stream"], f"{clients:,} clients, {gpus} GPUs, 1 Hz"
@@ -97,14 +97,14 @@ def crowd(
 
 
 def half_open(*_):
-    """Connections that send nothing or half a request."""
+    """Measures connections that send nothing or half a request."""
     half_open_connections(1_100, descriptors=1_024)
     half_open_connections(1_100, "--partial", descriptors=1_024)
     half_open_connections(10_000, "--partial")
 
 
 def half_open_connections(connections, *arguments, descriptors=None):
-    # A program raises its soft limit itself, so both are set.
+    # A program raises its soft limit itself, so both limits are set.
     limit = ["prlimit", f"--nofile={descriptors}:{descriptors}"] if descriptors else []
     with Machine() as machine, machine.serve(before=limit) as program:
         time.sleep(5)
@@ -137,7 +137,7 @@ def half_open_connections(connections, *arguments, descriptors=None):
 
 
 def readers(seconds, history_seconds):
-    """32 readers of the longest history of 64 GPUs, beside one stream."""
+    """Measures 32 readers of the longest history of 64 GPUs, with one client of the stream."""
     cost = under_load(64, history_seconds, seconds, "readers", "--readers=32")
     said, grown, left = cost.said, cost.full - cost.idle, cost.after - cost.idle
     stream, read = said["stream"], said["stream"]["read_ms"]
@@ -151,7 +151,8 @@ def readers(seconds, history_seconds):
         came,
         in_time,
     )
-    # What never came to the one client cannot be told by gaps in what came.
+    # If the client receives nothing, there are no gaps in its sequence numbers that would show the
+    # loss.
     lost = max(stream["lost"], round(seconds) - 1 - stream["received"])
     row("  its samples lost", "0", f"{lost} of {round(seconds)}", lost == 0)
     row(
@@ -173,7 +174,7 @@ def readers(seconds, history_seconds):
 
 
 def kills(*_, count=50):
-    """SIGKILL of the collector, again and again, as soon as samples come."""
+    """Kills the collector with SIGKILL as soon as samples arrive, many times."""
     gaps, killed, last = [], 0, None
     with Machine() as machine, machine.serve() as program:
         with Load("stream", "--clients=1", f"--seconds={60 * count}", "--print-samples") as load:
@@ -198,7 +199,9 @@ def kills(*_, count=50):
 
 
 class Cost(NamedTuple):
-    """What the load generator said, and what it cost the server: percent of a core, memory in MB."""
+    """The report of the load generator, and the cost to the server: percent of a core, memory in
+    MB.
+    """
 
     said: dict
     percent: float
@@ -210,7 +213,7 @@ class Cost(NamedTuple):
 
 
 def under_load(gpus, history_seconds, seconds, mode, *arguments):
-    """The cost of such a load for so many seconds, when the server remembers this much history."""
+    """Returns the cost of a load of this many seconds on a server with this much history."""
     with Machine(gpus=gpus) as machine, machine.serve() as program:
         time.sleep(history_seconds)
         idle, collector = rss_mb(program)
@@ -226,7 +229,7 @@ def under_load(gpus, history_seconds, seconds, mode, *arguments):
 
 
 class Load:
-    """The load generator at work."""
+    """A running load generator."""
 
     def __init__(self, mode, *arguments):
         command = [LOAD, mode, f"--address=127.0.0.1:{PORT}", *arguments]
@@ -242,7 +245,7 @@ class Load:
         self.process.wait()
 
     def begun(self):
-        """Waits until all are connected."""
+        """Waits until all clients are connected."""
         line = self.process.stderr.readline()
         if not line.startswith(("measuring", "opened")):
             raise RuntimeError(f"the load generator failed: {line}{self.process.stderr.read()}")
@@ -255,7 +258,7 @@ class Load:
 
 
 class Asking:
-    """A client that behaves, and asks twice a second on a new connection."""
+    """A normal client, which sends a request twice a second on a new connection."""
 
     def __init__(self, port):
         self.port, self.asked, self.answered, self.slowest = port, 0, 0, 0.0
@@ -279,13 +282,13 @@ class Asking:
 
 
 def rss_mb(program):
-    """Of serve, and of its collector."""
+    """Returns the memory of the server and of its collector."""
     serve, *others = program.pids()
     return status_kb(serve, "VmRSS") / 1024, sum(status_kb(pid, "VmRSS") for pid in others) / 1024
 
 
 def serve_percent(program, seconds):
-    """Processor time of serve without its collector, of one core."""
+    """Returns the processor time of the server without its collector, in percent of one core."""
     return program.cpu_percent(seconds, program.pids()[:1])
 
 
@@ -298,7 +301,7 @@ def within(measured, target):
 
 
 def both(kernel, read, name):
-    """When the kernel had it, and when it was read."""
+    """Returns the delays until the kernel received a sample and until the client read it."""
     return (
         f"{kernel[name]:.0f} ms (read {read[name]:.0f} ms)"
         if kernel[name] is not None

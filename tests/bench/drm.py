@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of reading AMD's GPUs: `python3 tests/bench/drm.py [--only NAME]`.
 
-Needs `cargo build --release -p gpumon -p fake-drm`. The GPUs are a tree of files, whose reading
-costs less than that of a driver; the 2,000 processes are real, with 20 open files each.
+Needs `cargo build --release -p gpumon -p fake-drm`. The GPUs are a tree of files, which are cheaper
+to read than a driver. The 2,000 processes are real, with 20 open files each.
 """
 
 import argparse
@@ -25,7 +25,7 @@ DESCRIPTORS = 20
 
 
 class Tree:
-    """A machine with eight MI300X."""
+    """The files of a machine with eight MI300X."""
 
     def __init__(self, folder):
         self.folder = Path(folder) / "tree"
@@ -49,7 +49,7 @@ def eight_gpus(writer):
 
 @contextmanager
 def processes():
-    """Starts processes that sleep, as children of one that ends with the block."""
+    """Starts sleeping processes, as children of a process that ends with the block."""
     script = f"""
 import os, signal
 files = [open('/dev/null') for _ in range({DESCRIPTORS - 3})]
@@ -82,7 +82,7 @@ def measure_gpus(arguments):
 def measure_processes(arguments):
     with eight_gpus(arguments.writer) as tree, processes():
         with tree.serve("/proc", arguments.program) as program:
-            # New processes are looked at more often.
+            # gpumon checks new processes more often, so the first seconds are measured separately.
             first = program.cpu_percent(30)
             percent = program.cpu_percent(arguments.seconds)
     what = "  the same over 2,000 processes, 20 open files each"
@@ -95,10 +95,14 @@ BENCHES = {"gpus": measure_gpus, "processes": measure_processes}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=60, help="how long each figure is measured")
-    parser.add_argument("--program", default=ROOT / "target/release/gpumon", help="gpumon")
-    parser.add_argument("--writer", default=ROOT / "target/release/fake-drm", help="fake-drm")
-    parser.add_argument("--only", choices=BENCHES, action="append", help="measure this alone")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of each measurement")
+    parser.add_argument("--program", default=ROOT / "target/release/gpumon", help="path of gpumon")
+    parser.add_argument(
+        "--writer", default=ROOT / "target/release/fake-drm", help="path of fake-drm"
+    )
+    parser.add_argument(
+        "--only", choices=BENCHES, action="append", help="only run this measurement"
+    )
     arguments = parser.parse_args()
     for name in arguments.only or BENCHES:
         BENCHES[name](arguments)

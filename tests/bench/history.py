@@ -1,4 +1,4 @@
-"""History on disk: how large it is, how fast a span of it comes, and what it costs to write it."""
+"""The size of history on disk, the time to read a range of it, and the cost of writing it."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from report import row
 
 HOUR_MS = 3_600_000
 
-#: Where a chart is as wide as a screen.
+#: The number of points in a chart that is as wide as a screen.
 POINTS = 600
 
 
 def filled(folder):
-    """30 days of 8 GPUs, and of their processes."""
+    """Writes 30 days of history of 8 GPUs and their processes. Returns its size."""
     command = [
         "cargo",
         "run",
@@ -44,7 +44,10 @@ def spans(_):
         size = filled(folder)
         megabytes = size["bytes"] / 1e6
         per_value = size["bytes"] / size["values"]
-        each = f"{megabytes:.0f} MB, {per_value:.1f} bytes per field (mean, least, largest) of {size['rows']} rows"
+        each = (
+            f"{megabytes:.0f} MB, {per_value:.1f} bytes per field (mean, least, largest) of "
+            f"{size['rows']} rows"
+        )
         row("history of 30 days of 8 GPUs on disk, all fields", "<= 600 MB", each, megabytes <= 600)
         row(
             "  events beside it",
@@ -74,7 +77,10 @@ def spans(_):
                     answer = json.loads(body)
                     points = len(answer["times_ms"])
                 median = statistics.median(took)
-                measured = f"{median:.0f} ms, {max(took):.0f} ms at worst, {points} points of {answer['resolution_ms'] // 1000} s"
+                measured = (
+                    f"{median:.0f} ms, {max(took):.0f} ms at worst, {points} points of "
+                    f"{answer['resolution_ms'] // 1000} s"
+                )
                 row(
                     f"  one field of 8 GPUs over {name}, from disk to JSON",
                     f"<= {target} ms",
@@ -93,7 +99,7 @@ def spans(_):
 
 
 def cost(seconds):
-    """CPU and memory of both processes, with history and without."""
+    """Measures CPU and memory of server and collector with history on disk, and in memory only."""
     figures = {}
     for name, arguments in [("memory", []), ("disk", ["--data-dir"])]:
         with tempfile.TemporaryDirectory() as folder, Machine() as machine:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What 64 hosts over ssh cost, of which 8 hang, die, refuse or babble: how soon the others are
-shown, processes, memory.
+"""The cost of 64 hosts over ssh, including 8 that hang, exit, refuse the connection or send
+garbage: the time until the others are shown, the number of processes, and memory.
 
     python3 tests/bench/hosts.py [--gpumon target/release/gpumon] [--gpus 8]
 
-All hosts are this machine, behind a real sshd on loopback (tests/hosts/sshd.sh): what the hosts
-themselves do, and sshd, is done here, too, and takes most of the time. Needs ssh and sshd
+All hosts are this machine, behind a real sshd on loopback (tests/hosts/sshd.sh). The work of the
+hosts and of sshd also runs on this machine, and takes most of the time. Needs ssh and sshd
 (tools/need.py sshd).
 """
 
@@ -83,7 +83,8 @@ def measure(command, folder, environment, sshd):
     ]
     ssh = sum(pss_kib(pid) for pid in near)
     print(
-        f"server: {pss_kib(server.pid) / 1024:.0f} MiB (PSS), {100 * (cpu_s(server.pid) - before) / STEADY_S:.1f} % of a CPU"
+        f"server: {pss_kib(server.pid) / 1024:.0f} MiB (PSS), "
+        f"{100 * (cpu_s(server.pid) - before) / STEADY_S:.1f} % of a CPU"
     )
     print(f"ssh: {len(near)} processes, {ssh / 1024:.0f} MiB (PSS) together")
     begun = time.monotonic()

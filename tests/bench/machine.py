@@ -1,6 +1,4 @@
-"""A machine that does not exist, for a program under measurement: the fake library, and processes
-on its GPUs.
-"""
+"""A simulated machine for measured programs: the fake library, and processes on its GPUs."""
 
 import os
 import shutil
@@ -17,12 +15,10 @@ PORT = 19123
 
 
 class Machine:
-    """A scenario with processes that really exist, and the environment that makes a program read
-    it.
-    """
+    """A scenario with real processes, and the environment in which a program reads it."""
 
     def __init__(self, gpus=8, processes=4, extra="", jobs=False):
-        """With `jobs`, each process is of a Slurm job of its own."""
+        """Starts the processes. With `jobs`, each belongs to a Slurm job of its own."""
         self.folder = tempfile.TemporaryDirectory()
         job = lambda at: {**os.environ, "SLURM_JOB_ID": str(1000 + at)} if jobs else None
         self.sleepers = [
@@ -31,11 +27,12 @@ class Machine:
         scenario = [f"gpus = {gpus}", extra]
         for at, sleeper in enumerate(self.sleepers):
             scenario.append(
-                f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20'
+                f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 '
+                f'GiB"\nsm_percent = 20'
             )
         self.path = Path(self.folder.name)
         (self.path / "scenario.toml").write_text("\n".join(scenario))
-        # Peers look for the library by its name.
+        # Other monitors look for the library by its name.
         shutil.copy(LIBRARY, self.path / "libnvidia-ml.so.1")
         self.counts = self.path / "counts.json"
         self.environment = {
@@ -54,7 +51,7 @@ class Machine:
         self.folder.cleanup()
 
     def serve(self, *arguments, before=()):
-        """What stands `before` the command starts it in another way."""
+        """Starts a server. `before` are words in front of the command, such as `prlimit`."""
         command = [
             *before,
             GPUMON,

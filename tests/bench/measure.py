@@ -1,4 +1,4 @@
-"""A program under measurement: its processor time, its memory, its end."""
+"""A measured program: its processor time, its memory, and its exit."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Program:
-    """A process and its children, ended with the block."""
+    """A process and its children, which are killed at the end of the block."""
 
     def __init__(self, command, environment, **options):
         self.process = subprocess.Popen(
@@ -33,7 +33,7 @@ class Program:
         self.process.wait()
 
     def pids(self):
-        """Itself first, then its children, and theirs."""
+        """Returns the PIDs of the process and of all its descendants, the process first."""
         found = [self.process.pid]
         for pid in found:
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -44,7 +44,7 @@ class Program:
         return found
 
     def cpu_seconds(self, pids=None):
-        """What all their threads have run on a processor, to the nanosecond."""
+        """Returns the processor time of all threads in seconds, with nanosecond precision."""
         total = 0
         for pid in pids or self.pids():
             for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
@@ -58,13 +58,13 @@ class Program:
         return sum(status_kb(pid, "VmRSS") for pid in self.pids()) / 1024
 
     def cpu_percent(self, seconds, pids=None):
-        """Of one core, over so many seconds from now."""
+        """Measures the processor time for this many seconds, in percent of one core."""
         begun, at = self.cpu_seconds(pids), time.monotonic()
         time.sleep(seconds)
         return 100 * (self.cpu_seconds(pids) - begun) / (time.monotonic() - at)
 
     def terminate(self):
-        """How long it takes to end when asked to; `None` where it does not within ten seconds."""
+        """Sends SIGTERM. Returns the seconds until the process exits; `None` after ten seconds."""
         begun = time.monotonic()
         self.process.terminate()
         try:
@@ -85,7 +85,7 @@ def status_kb(pid, name):
 
 
 def get(port, path, timeout=10):
-    """The body, and how many milliseconds it took."""
+    """Returns the body of an answer and the milliseconds that it took."""
     begun = time.perf_counter()
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=timeout) as answer:
         body = answer.read()
@@ -93,7 +93,7 @@ def get(port, path, timeout=10):
 
 
 def wait_for(port, path="/", seconds=20):
-    """Until somebody answers there."""
+    """Waits until the server answers at this path."""
     end = time.monotonic() + seconds
     while True:
         try:

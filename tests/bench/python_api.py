@@ -1,4 +1,4 @@
-"""What the Python package costs the code that it measures."""
+"""The cost of the Python package to the code that it measures."""
 
 import json
 import os
@@ -8,7 +8,8 @@ import sys
 from machine import GPUMON, ROOT, Machine
 from report import row
 
-#: Prints the seconds of the import, of the first measurement and of each of many.
+#: A program that prints the seconds of the import, of the first measurement, and of each of many
+#: measurements.
 PROGRAM = """
 import json, sys, time
 began = time.perf_counter()
@@ -25,7 +26,7 @@ def measured():
 
 took["first"] = measured()
 time.sleep(2)
-# As a loop of training: 200 steps a second.
+# The loop simulates training with 200 steps per second.
 took["each"] = []
 for _ in range(2000):
     time.sleep(0.005)

@@ -1,6 +1,6 @@
-"""One line per figure."""
+"""Printing of figures, one per line."""
 
-#: What was over its target.
+#: Names of the figures that have missed their targets.
 missed = []
 
 

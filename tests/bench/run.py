@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What gpumon costs, over the fake library: `make bench`.
+"""The cost of gpumon over the fake library: `make bench`.
 
     python3 tests/bench/run.py [--seconds 60] [--only NAME] [--history-seconds 300]
 
-Prints one line per figure: its name, the target and the measured value. Other monitors are
-measured in the same run if they are installed (all-smi, nvitop-exporter, nvitop, nvtop and gpustat
-on the PATH), because machines differ and a ratio holds longer than a number. tests/real-gpu/ has
-the measurements that need a real GPU.
+Prints one line per figure: its name, the target and the measured value. Other monitors are measured
+in the same run if they are installed (all-smi, nvitop-exporter, nvitop, nvtop and gpustat on the
+PATH), because machines differ and a ratio stays valid longer than a number. tests/real-gpu/ has the
+measurements that need a real GPU.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from reasons import REASONS
 from report import missed, row
 from screen import Screen
 
-# What a call costs on an H200.
+# The latencies of NVML calls on an H200.
 LATENCIES = (Path(__file__).parent / "h200.toml").read_text()
 
 
@@ -76,10 +76,11 @@ def peers():
         yield "nvitop-exporter", ["nvitop-exporter", "--port", port, "--interval", "1"], "/metrics"
 
 
-# All that top can be told to show of processes.
+# A configuration in which top shows all columns of processes.
 EVERYTHING = """[top]
 tree = true
-columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", "memory-busy", "encoder", "decoder", "cpu", "host-memory", "threads", "time", "what"]
+columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", \
+"memory-busy", "encoder", "decoder", "cpu", "host-memory", "threads", "time", "what"]
 """
 
 
@@ -127,7 +128,7 @@ def first_paint(command, environment):
 
 
 def collect(machine, *arguments):
-    """The records of a collector that ends by itself."""
+    """Returns the records of a collector that ends by itself."""
     done = subprocess.run(
         [GPUMON, "collect", *arguments],
         env={**os.environ, **machine.environment},
@@ -238,7 +239,8 @@ def day(_):
         row(
             f"86,400 samples at full speed: RSS of {what} grows by",
             "< 1 MB",
-            f"{grown / 1024:.2f} MB, to {figures['end_kb'] / 1024:.1f} MB, in {figures['seconds']:.0f} s",
+            f"{grown / 1024:.2f} MB, to {figures['end_kb'] / 1024:.1f} MB, in "
+            f"{figures['seconds']:.0f} s",
             grown < 1024,
         )
     row(
@@ -275,23 +277,21 @@ BENCHES = {
     )
 }
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
-#: Measured only by name.
+#: Measurements that only run if they are named.
 LONG = {bench.__name__: bench for bench in (churn.churn,)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60, help="duration of CPU measurements")
     parser.add_argument(
-        "--seconds", type=int, default=60, help="how long to measure processor time"
-    )
-    parser.add_argument(
-        "--only", choices=[*BENCHES, *CLIENTS, *LONG], action="append", help="measure this alone"
+        "--only", choices=[*BENCHES, *CLIENTS, *LONG], action="append", help="only run this"
     )
     parser.add_argument(
         "--history-seconds",
         type=int,
         default=300,
-        help="how much history the server has when clients come",
+        help="seconds of history before clients connect",
     )
     arguments = parser.parse_args()
     for name in arguments.only or [*BENCHES, *CLIENTS]:

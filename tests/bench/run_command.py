@@ -1,4 +1,4 @@
-"""What `gpumon run` adds to a command: from its start to its start, and from its end to the end."""
+"""The time that `gpumon run` adds to the start and the end of a command."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from machine import GPUMON, Machine
 from report import row
 
 ROUNDS = 40
-#: So long that the readings have begun.
+#: A command that runs long enough for the first readings.
 COMMAND = ["sleep", "0.4"]
 
 
@@ -28,7 +28,7 @@ def run_command(_):
         }
         ways = {"": [], "gpumon run": [str(GPUMON), "run", "--json", os.devnull, "--"], **peers}
         took = {name: [] for name in ways}
-        # In turn, since the machine is never the same for long.
+        # The commands alternate, because the speed of a machine varies.
         for _ in range(ROUNDS):
             for name, words in ways.items():
                 began = time.perf_counter()

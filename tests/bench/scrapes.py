@@ -1,4 +1,4 @@
-"""How long `/metrics` takes when several Prometheus servers ask at the same time."""
+"""The time of `/metrics` when several Prometheus servers scrape at the same time."""
 
 import http.client
 import statistics
@@ -9,23 +9,25 @@ from machine import PORT, Machine
 from report import row
 
 SCRAPERS = 8
-#: A little more than the time between samples, so that nobody finds what was written for the one
-#: before.
+#: Seconds between two scrapes. It is a little longer than the sample interval, so that no scrape
+#: finds the cached text of an earlier one.
 PERIOD_S = 1.03
-#: A server behind a proxy takes each address for another user.
+#: Behind a proxy, the server treats each address as a different user.
 PROXY = ("--public-origin", "https://gpus.example.org")
 
 
 def scrapes(seconds):
     with Machine(gpus=64, processes=4, jobs=True) as machine, machine.serve(*PROXY) as program:
-        # Slow readings and owners come some seconds after the first sample.
+        # Slow readings and owners only appear some seconds after the first sample.
         time.sleep(15)
         for path in ("/metrics", "/metrics/dcgm-4.9"):
             scrape(program, path, seconds)
 
 
 def scrape(program, path, seconds):
-    """Eight scrapers at once on kept connections, as Prometheus has them: gzip, OpenMetrics."""
+    """Scrapes with eight clients at once, in the same way as Prometheus: persistent connections,
+    gzip, OpenMetrics.
+    """
     rounds, took, sizes = max(10, round(seconds / PERIOD_S)), [], set()
     together = threading.Barrier(SCRAPERS)
 

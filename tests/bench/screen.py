@@ -1,4 +1,4 @@
-"""A terminal that somebody looks at: whatever is drawn on it is read."""
+"""A terminal that reads all output of the programs on it."""
 
 import fcntl
 import os
@@ -10,8 +10,8 @@ import time
 
 
 class Screen:
-    """Of so many columns and rows; programs get `inside` as their input and output. Counts what is
-    `drawn`, from `first` on.
+    """A terminal of this size. `inside` is the input and output for programs. `drawn` counts the
+    characters, and `first` is the time of the first one.
     """
 
     def __init__(self, columns, rows):
@@ -33,5 +33,5 @@ class Screen:
                 self.first = self.first or time.perf_counter()
                 self.drawn += len(text)
         except OSError:
-            # The last program on it has ended.
+            # The last program on the terminal has ended.
             pass

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""What strangers on other machines cost everybody else: idle connections, and guesses of tokens.
+"""Measures how idle connections and token guesses from other machines slow down other users.
 
     python3 tests/bench/strangers.py [--program target/release/gpumon] [--seconds 60]
 
-The other machines are a network namespace of this one, connected by a pair of virtual interfaces,
-so that the script needs root and `ip`. With nginx installed, guesses also arrive through a reverse
-proxy.
+The other machines are simulated by a network namespace with a pair of virtual interfaces, so the
+script needs root and `ip`. With nginx installed, guesses also arrive through a reverse proxy.
 """
 
 import argparse
@@ -27,15 +26,15 @@ from machine import GPUMON
 from measure import status_kb
 from report import missed, row
 
-#: Addresses of a network for tests (RFC 2544), which exist in the two namespaces alone.
+#: Addresses of the network for tests (RFC 2544). They exist only in the two namespaces.
 SERVER, STRANGER = "198.18.0.1", "198.18.0.2"
 PORT = 9123
 PROXY = 8443
 #: Seconds that a client waits for an answer.
 TIMEOUT = 30
 TOKEN = "0123456789abcdef" * 4
-#: Opens TCP connections at a rate and says nothing on them: ADDRESS PORT COUNT PER_SECOND, 0 for as
-#: fast as possible.
+#: A program that opens TCP connections at a rate and sends nothing: ADDRESS PORT COUNT PER_SECOND,
+#: 0 for as fast as possible.
 FLOOD = """
 import socket, sys, time
 address, port, count, rate = sys.argv[1], *map(int, sys.argv[2:])
@@ -72,7 +71,7 @@ http {{
 
 
 class Network:
-    """Two namespaces, of the server and of the strangers."""
+    """The two namespaces of the server and of the unknown clients."""
 
     def __init__(self):
         self.names = [f"gpumon-{who}-{os.getpid()}" for who in ("server", "stranger")]
@@ -102,7 +101,7 @@ def run(*command):
 
 
 class Site:
-    """A server with TLS and a token that listens for other machines."""
+    """A server with TLS and a token that accepts connections from other machines."""
 
     def __init__(self, program, network, *more):
         self.folder = tempfile.TemporaryDirectory()
@@ -165,23 +164,26 @@ def write_secret(path, text):
 
 
 class Client:
-    """Asks again and again from a namespace, each time on a new connection."""
+    """A client in a namespace that sends requests in a loop, each on a new connection."""
 
     def __init__(self, network, who, address, port, token, pause):
-        script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import strangers; strangers.ask_on()"
+        script = (
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import strangers; "
+            f"strangers.ask_on()"
+        )
         words = [address, str(port), token, str(pause)]
         command = [*network.inside(who), sys.executable, "-c", script, *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def finish(self):
-        """Returns pairs of a status, 0 for no answer, and milliseconds."""
+        """Returns pairs of a status (0 for no answer) and milliseconds."""
         self.process.send_signal(signal.SIGTERM)
         lines = self.process.communicate()[0].splitlines()
         return [(int(status), float(ms)) for status, ms in (line.split() for line in lines)]
 
 
 def ask_on():
-    """The program of a `Client`."""
+    """The program of a `Client` process."""
     address, port, token, pause = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
     context = ssl._create_unverified_context()
     done = threading.Event()
@@ -247,7 +249,7 @@ def idle(program, seconds):
 
 
 def flood(network, count, rate):
-    """Opens idle connections from another machine; returns the seconds until all are accepted."""
+    """Opens idle connections from another machine. Returns the seconds until all are accepted."""
     command = [
         *network.inside(1),
         sys.executable,
@@ -262,8 +264,8 @@ def flood(network, count, rate):
 
 
 def times_while(network, work):
-    """Returns the milliseconds of somebody's requests meanwhile; one that fails counts as the
-    longest wait.
+    """Returns the milliseconds of a normal client's requests during the work. A failed request
+    counts as the longest wait.
     """
     client = Client(network, 1, SERVER, PORT, TOKEN, 0.05)
     time.sleep(1)
@@ -324,7 +326,8 @@ def main():
     arguments = parser.parse_args()
     if os.geteuid() != 0 or not shutil.which("ip"):
         sys.exit(
-            "network namespaces need root and `ip`: run this as root, after `apt-get install iproute2`"
+            "network namespaces need root and `ip`: run this as root, after `apt-get install "
+            "iproute2`"
         )
     for one in (idle, guesses):
         if arguments.only in (None, one.__name__):

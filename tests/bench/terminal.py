@@ -19,7 +19,7 @@ from report import missed, row
 from screen import Screen
 
 TERMINAL = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-#: Commands that print the GPUs once, and commands that show them until they are ended.
+#: Commands that print the GPUs once. The following ones show them until they are ended.
 ONCE = {
     "gpustat": ["gpustat", "--show-all"],
     "nvitop": ["nvitop", "--once"],
@@ -33,9 +33,9 @@ def select_installed(peers):
 
 
 def measure_once(command, environment):
-    """Milliseconds from the start of a command to its end, and of CPU.
+    """Returns the milliseconds from the start of a command to its end, and of its CPU time.
 
-    Into a pipe: gpustat asks a terminal questions, and waits for answers.
+    The output goes into a pipe, because gpustat queries a terminal and waits for its answers.
     """
     began, used = time.perf_counter(), os.times()
     subprocess.run(command, env={**os.environ, **environment}, capture_output=True)
@@ -45,7 +45,9 @@ def measure_once(command, environment):
 
 
 def measure_live(command, environment, seconds):
-    """Percent of a core, and MB of memory, of a program that draws on a terminal."""
+    """Returns the percent of a core and the MB of memory that a program uses while it draws on a
+    terminal.
+    """
     with Screen(120, 40) as screen:
         ends = {"stdin": screen.inside, "stdout": screen.inside}
         with Program(command, environment, **ends) as program:
@@ -58,7 +60,7 @@ def measure_live(command, environment, seconds):
 
 def compare_once(gpumon, environment, rounds):
     commands = {"gpumon": [gpumon, "--no-daemon"], **select_installed(ONCE)}
-    # In turn, so that other work of the machine slows down all of them.
+    # The commands alternate, so that other work on the machine slows down all of them.
     took = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long a look takes, beside NVIDIA's nvidia-smi, in turn on the same machine.
+"""Compares the run time of `gpumon smi` with that of NVIDIA's nvidia-smi on the same machine.
 
     python3 tests/bench/wall.py [--gpumon PATH] [--rounds 15] [--busy]
 
-Needs an NVIDIA GPU. Prints the median of each and their ratio, without a server and with one. `make
-bench` runs it where there is an nvidia-smi.
+Needs an NVIDIA GPU. Both run alternately. Prints the median of each and their ratio, with and
+without a server. `make bench` runs it if there is an nvidia-smi.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-# What people and scripts call, and the greatest ratio that is aimed at: without a server, and with
-# one.
+# Typical calls of people and scripts. The constants below are the target ratios without and with a
+# server.
 FORMS = {
     "summary": [],
     "-L": ["-L"],
@@ -43,7 +43,7 @@ def wall_ms(command, environment):
 
 
 def measure(gpumon, rounds, environment, target, what):
-    """Median of both, in turn; whether all ratios are within the target."""
+    """Prints the medians and the ratio of each form. Returns the forms that miss the target."""
     missed = []
     for name, words in FORMS.items():
         theirs, ours = [], []
@@ -54,7 +54,8 @@ def measure(gpumon, rounds, environment, target, what):
         ratio = ours / theirs
         verdict = "" if ratio <= target else "  MISSED"
         print(
-            f"{name + ', ' + what:<34} nvidia-smi {theirs:7.1f} ms  gpumon {ours:6.1f} ms  ratio {ratio:.3f} (<= {target}){verdict}",
+            f"{name + ', ' + what:<34} nvidia-smi {theirs:7.1f} ms  gpumon {ours:6.1f} ms  ratio "
+            f"{ratio:.3f} (<= {target}){verdict}",
             flush=True,
         )
         if ratio > target:
@@ -91,7 +92,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpumon", default="gpumon")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--busy", action="store_true", help="while a load runs (needs PyTorch)")
+    parser.add_argument("--busy", action="store_true", help="run a load (needs PyTorch)")
     arguments = parser.parse_args()
     sys.exit(bool(run(arguments.gpumon, arguments.rounds, arguments.busy)))
 

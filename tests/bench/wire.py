@@ -1,5 +1,5 @@
-"""What a client of the stream receives, and what it costs the server, with simulated GPUs whose
-readings change.
+"""The bytes that a client of the stream receives, and their cost to the server, with simulated GPUs
+whose readings change.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from clients import at_most, within
 from machine import PORT, Machine
 from report import row
 
-#: What page and panel ask for.
+#: The stream that the page and the panel request.
 COMPRESSED = "/api/v1/stream?encoding=deflate-raw"
 PLAIN = "/api/v1/stream"
 OPENING_SECONDS = 4
@@ -57,11 +57,15 @@ def wire(seconds, history_seconds):
 
 
 class Clients:
-    """Clients that read whatever comes."""
+    """Clients that read and discard all data."""
 
     def __init__(self, path, count):
         self.selector = selectors.DefaultSelector()
-        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: Z3B1bW9uLXdpcmUtYmVuY2g=\r\n\r\n"
+        request = (
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nConnection: Upgrade\r\nUpgrade: "
+            f"websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+            f"Z3B1bW9uLXdpcmUtYmVuY2g=\r\n\r\n"
+        )
         for _ in range(count):
             client = socket.create_connection(("127.0.0.1", PORT))
             client.sendall(request.encode())
@@ -70,8 +74,8 @@ class Clients:
         self.count, self.opening, self.rate = count, 0.0, 0.0
 
     def receive(self, seconds):
-        """Reads what one client gets in the first seconds, its opening in kB, and then its rate for
-        so long.
+        """Measures what one client receives in the first seconds (`opening`, in kB) and then per
+        second (`rate`, in kB/s).
         """
         opening = self.read_until(time.monotonic() + OPENING_SECONDS)
         rest = self.read_until(time.monotonic() + seconds)

@@ -3,9 +3,9 @@
 
     tests/conformance/amdgpu_top.py [--amdgpu-top PATH] [--gpumon PATH] [--fake-drm PATH] [TABLE...]
 
-Needs root, since the files of a fake machine replace /sys in a mount namespace. Tables of real
-cards can be given as files. amdgpu_top knows the versions up to 1.5, 2.4 and 3.0. It reads the
-other files of a card through the driver alone.
+Needs root, because the files of a fake machine replace /sys in a mount namespace. Tables of real
+cards can be passed as files. amdgpu_top supports the versions up to 1.5, 2.4 and 3.0. It reads all
+other files of a card through the driver only.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Machines with tables that amdgpu_top knows.
+#: Machines with tables that amdgpu_top supports.
 SCENARIOS = ["laptop", "apu"]
-#: Generations of PCIe by their speed in tenths of GT/s.
+#: The PCIe generation for each link speed in tenths of GT/s.
 GENERATIONS = {25: 1, 50: 2, 80: 3, 160: 4, 320: 5, 640: 6}
-#: A reading, the fields of the first that is present, and whether 0 is no value.
+#: Names of readings, the fields from which each is taken (the first that is present), and whether 0
+#: means no value.
 COMPARED = [
     ("power.draw_watts", ["average_socket_power"], False),
     ("temperature.gpu_celsius", ["temperature_edge", "temperature_gfx"], False),
@@ -78,7 +79,7 @@ def read_tables(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
 
 
 def make_machine(program: str, machine: Path, scenario: str, table: bytes | None = None) -> str:
-    """Writes a machine and returns the address of its card, which has nothing but a table."""
+    """Writes a machine whose card has only a table, and returns the address of the card."""
     subprocess.run([program, scenario, machine], check=True, capture_output=True)
     device = next((machine / "sys/bus/pci/drivers/amdgpu").iterdir())
     if table is not None:
@@ -103,7 +104,7 @@ def read_gpumon(program: str, machine: Path) -> dict:
 
 
 def expect(theirs: dict) -> Iterator[tuple[str, float | None]]:
-    """Yields the readings that follow from the raw numbers of amdgpu_top."""
+    """Yields the readings that follow from amdgpu_top's raw numbers."""
     is_apu = theirs["header"]["format_revision"] > 1
     for reading, fields, is_zero_missing in COMPARED:
         raw = next((theirs[field] for field in fields if theirs.get(field) is not None), None)

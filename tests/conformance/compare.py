@@ -1,8 +1,9 @@
-"""Compares what two programs said, cell by cell, and tells what moved in between from what differs.
+"""Compares the output of two programs cell by cell, and separates changing values from real
+differences.
 
-A cell is a word with the white space before it. What NVIDIA's tool itself does not say twice the
-same moves; a number that moves may be any number. The layout counts, too: a word must begin or end
-in the same column.
+A cell is a word with the white space before it. A cell that differs between two outputs of NVIDIA's
+own tool is a changing value; a changing number may have any value. The layout counts, too: a word
+must begin or end in the same column.
 """
 
 import re
@@ -13,7 +14,7 @@ NUMBER = re.compile(r"[-+]?(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
 
 @dataclass
 class Verdict:
-    """How many cells are equal, how many moved, and what differs."""
+    """The number of equal cells and of cells with changing values, and all differences."""
 
     equal: int = 0
     moved: int = 0
@@ -21,17 +22,17 @@ class Verdict:
 
 
 def cells(line):
-    """The words of a line: text, first column, last column."""
+    """Returns the words of a line: text, first column, last column."""
     return [(match.group(), match.start(), match.end()) for match in re.finditer(r"\S+", line)]
 
 
 def commas(line):
-    """The cells of a line of CSV, where only the order counts."""
+    """Returns the cells of a CSV line, in which only the order counts."""
     return [(cell, index, index) for index, cell in enumerate(line.split(", "))]
 
 
 def compare(theirs, ours, is_csv=False):
-    """`theirs` and `ours` are several takes each: (exit code, output)."""
+    """Compares outputs. `theirs` and `ours` are lists of several outputs as (exit code, text)."""
     verdict = Verdict()
     codes = {take[0] for take in theirs}
     if ours[-1][0] not in codes:
@@ -78,14 +79,16 @@ def compare_line(number, line, others, split, verdict):
 
 
 def stands_alike(own, theirs, place):
-    """Whether a cell begins or ends where the other does, or as far behind the cell before it."""
+    """Returns whether a cell begins or ends in the same column, or at the same distance from the
+    cell before it.
+    """
     (_, start, end), (_, their_start, their_end) = own[place], theirs[place]
     behind = place > 0 and start - own[place - 1][2] == their_start - theirs[place - 1][2]
     return start == their_start or end == their_end or behind
 
 
 def moves(word, words):
-    """Whether it is a number where the other tool's numbers do not stay the same."""
+    """Returns whether the word is a number and the other tool's numbers differ from each other."""
 
     def shape(text):
         return NUMBER.sub("0", text)

@@ -1,11 +1,13 @@
-"""Every form that is compared, by name: the arguments behind nvidia-smi and behind gpumon smi."""
+"""All compared command lines by name, as arguments of both nvidia-smi and gpumon smi."""
 
 import re
 import subprocess
 
 SECTIONS = (
-    "MEMORY UTILIZATION ECC TEMPERATURE POWER CLOCK COMPUTE PIDS PERFORMANCE SUPPORTED_CLOCKS PAGE_RETIREMENT ACCOUNTING"
-    " ENCODER_STATS SUPPORTED_GPU_TARGET_TEMP VOLTAGE FBC_STATS ROW_REMAPPER GSP_FIRMWARE_VERSION POWER_SMOOTHING"
+    "MEMORY UTILIZATION ECC TEMPERATURE POWER CLOCK COMPUTE PIDS PERFORMANCE SUPPORTED_CLOCKS "
+    "PAGE_RETIREMENT ACCOUNTING"
+    " ENCODER_STATS SUPPORTED_GPU_TARGET_TEMP VOLTAGE FBC_STATS ROW_REMAPPER GSP_FIRMWARE_VERSION "
+    "POWER_SMOOTHING"
     " POWER_PROFILES"
 ).split()
 
@@ -15,7 +17,7 @@ GPM = "1,2,3,4,5,6,7,9,10,11,12,13,20,21,30,40,50,60,61,62,63,100,160,166,170,17
 
 
 def fields(smi, query):
-    """The fields of a query, aliases included, as the tool itself lists them."""
+    """Returns the fields of a query, including aliases, as the tool itself lists them."""
     text = subprocess.run([*smi, f"--help-query-{query}"], capture_output=True, text=True).stdout
     lines = [
         line for line in text.splitlines() if re.match(r'^"[\w.]+"( or "[\w.]+")*$', line.strip())
@@ -24,7 +26,7 @@ def fields(smi, query):
 
 
 def field_forms(smi):
-    """Return a query for each field of `--query-gpu`, as a list of (name, arguments)."""
+    """Returns a query for each field of `--query-gpu`, as a list of (name, arguments)."""
     return [
         (f"--query-gpu={name}", [f"--query-gpu={name}", "--format=csv"])
         for name in fields(smi, "gpu")
@@ -32,7 +34,7 @@ def field_forms(smi):
 
 
 def all_forms(smi, gpus):
-    """A list of (name, arguments). `gpus` are (uuid, bus id, serial) of each."""
+    """Returns a list of (name, arguments). `gpus` has the (uuid, bus id, serial) of each GPU."""
     uuid, bus_id, serial = gpus[0]
     every = {query: ",".join(fields(smi, query)) for query in QUERIES}
     last = str(len(gpus) - 1)
@@ -113,7 +115,7 @@ def all_forms(smi, gpus):
     return forms
 
 
-# Forms that gpumon passes to NVIDIA's tool: both run the same one.
+# Command lines that gpumon passes to NVIDIA's tool, so that both run the same program.
 HANDED_OVER = [
     ["-B"],
     ["-u"],
@@ -140,7 +142,7 @@ HANDED_OVER = [
     ["nvlink", "-ec"],
 ]
 
-# What is refused, and how: compared word by word, with the exit code.
+# Command lines that are refused. The messages are compared word by word, and the exit codes, too.
 REFUSALS = [
     ["-i", "9"],
     ["-i", "abc"],
@@ -206,7 +208,7 @@ REFUSALS = [
     ["nvlink", "-g"],
 ]
 
-# What is accepted though it looks wrong.
+# Command lines that are accepted although they look wrong.
 ODDITIES = [
     ["--query-gpu=name"],
     ["--query-gpu", "name", "--format", "csv"],

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compares gpumon with NVIDIA's nvidia-smi, form by form, on a real GPU.
+"""Compares gpumon with NVIDIA's nvidia-smi on a real GPU, for many command lines (forms).
 
-    python3 tests/conformance/run.py [--gpumon PATH] [--busy] [--daemon] [--fields] [--only TEXT] [--verbose]
+    python3 tests/conformance/run.py [--gpumon PATH] [--busy] [--daemon] [--fields] [--only TEXT]
+        [--verbose]
 
-Takes both programs' output in turn, and prints for every form how many cells are equal, how many
-moved in between, and what differs. --busy starts a load first (PyTorch or CuPy), --daemon starts
-`gpumon serve`, so that gpumon answers from its records, --fields compares each field of --query-gpu
-in a separate query instead. Ends with 1 where anything differs.
+Runs both programs alternately, and prints for every form how many cells are equal, how many changed
+in the meantime, and what differs. --busy starts a load first (PyTorch or CuPy). --daemon starts
+`gpumon serve`, so that gpumon answers from the server's records. --fields compares each field of
+--query-gpu in a separate query instead. The exit code is 1 if there is any difference.
 """
 
 import argparse
@@ -22,10 +23,10 @@ from pathlib import Path
 from compare import compare
 from forms import HANDED_OVER, ODDITIES, QUERIES, REFUSALS, all_forms, field_forms, fields
 
-# Words in which the programs differ by what they are.
+# Words that differ because the programs themselves differ.
 PROCESS_OWN = re.compile(r"python3 -c .*")
 
-# As often a form is taken again where something differs that could have moved.
+# The number of attempts for a form in which a changing value might cause a difference.
 TRIES = 4
 
 LOAD = """
@@ -53,7 +54,8 @@ def take(command, arguments, environment=None):
     )
     text = done.stdout + done.stderr
     if "--gpm-metrics" in arguments and done.returncode == 0:
-        # NVIDIA's tool has no value for its first rounds, and not always for the same ones.
+        # NVIDIA's tool has no values in its first rounds, and their number varies. Only the last
+        # quarter of the rounds is compared.
         lines = text.split("\n")
         head = [line for line in lines if line.startswith("#")]
         rows = [line for line in lines if line and not line.startswith("#")]
@@ -62,8 +64,8 @@ def take(command, arguments, environment=None):
 
 
 def compare_form(arguments, programs):
-    """Both in turn, again and again while something differs: what moves is only seen to move after
-    a while.
+    """Runs both programs alternately, until nothing differs or the attempts are used up. Some
+    values only change after a while.
     """
     smi, own, environment = programs
     theirs, ours = [take(smi, arguments)], []
@@ -108,17 +110,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpumon", default="gpumon")
     parser.add_argument("--smi", default="nvidia-smi")
-    parser.add_argument("--busy", action="store_true", help="under load")
-    parser.add_argument("--daemon", action="store_true", help="with a server that answers")
+    parser.add_argument("--busy", action="store_true", help="run a load")
+    parser.add_argument("--daemon", action="store_true", help="run a server that answers")
     parser.add_argument(
         "--fields",
         action="store_true",
         help="compare each field of --query-gpu separately instead of the forms",
     )
-    parser.add_argument("--only", default="", help="forms whose name holds this text")
-    parser.add_argument(
-        "--verbose", action="store_true", help="print all differences, not the first few"
-    )
+    parser.add_argument("--only", default="", help="only forms with this text in their names")
+    parser.add_argument("--verbose", action="store_true", help="print all differences")
     arguments = parser.parse_args()
     smi, own = [arguments.smi], [shutil.which(arguments.gpumon), "smi"]
     listed = (
@@ -132,7 +132,7 @@ def main():
     if arguments.daemon:
         server, environment = start_daemon(arguments.gpumon)
         started.append(server)
-    # Without a path, gpumon cannot leave its own forms to the other tool.
+    # Without a PATH, gpumon cannot pass its own forms to the other tool.
     alone = dict(environment, PATH="")
     different = 0
     try:
@@ -158,7 +158,8 @@ def main():
 
 def report(name, verdict, verbose):
     print(
-        f"{name:<60} equal {verdict.equal:>5}  moved {verdict.moved:>4}  different {len(verdict.different):>3}",
+        f"{name:<60} equal {verdict.equal:>5}  moved {verdict.moved:>4}  different "
+        f"{len(verdict.different):>3}",
         flush=True,
     )
     for line in verdict.different if verbose else verdict.different[:4]:
@@ -167,13 +168,16 @@ def report(name, verdict, verbose):
 
 
 def compare_names(smi, own):
-    """The helps' sentences are each tool's own; the names that programs read from them are not."""
+    """Compares the names in the help texts, because programs read these. The sentences of the help
+    texts may differ.
+    """
     different = 0
     for query in QUERIES:
         theirs, ours = fields(smi, query), fields(own, query)
         same = theirs == ours
         print(
-            f"{f'--help-query-{query}, names':<60} equal {len(theirs) if same else 0:>5}  different {0 if same else 1:>17}"
+            f"{f'--help-query-{query}, names':<60} equal {len(theirs) if same else 0:>5}  "
+            f"different {0 if same else 1:>17}"
         )
         different += not same
     return different

@@ -1,4 +1,4 @@
-//! `gpumon serve --alerts` and `gpumon alerts`: GPUs whose scenario crosses thresholds, and
+//! Alerts of `gpumon serve --alerts` and `gpumon alerts`, with GPUs that cross thresholds and
 //! receivers of all kinds.
 
 use std::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fake, PATIENCE, Server, eventually, refused, signal, stderr, stdout};
 
-/// Cool at first, hot for a while, and cool again.
+/// A GPU that is cool at first, then hot, and then cool again.
 const WARMING: &str =
     "[[gpu]]\nindex = 0\ntemperature_celsius = [[0, 40], [3, 40], [3, 95], [10, 95], [10, 40]]\n";
 const HOT: &str = "[[gpu]]\nindex = 0\ntemperature_celsius = 95\n";
@@ -34,7 +34,7 @@ fn serve(fake: &Fake, text: &str) -> Server {
     )
 }
 
-/// A receiver that appends what it gets to a file.
+/// Returns a receiver that appends each notification to a file, and the file.
 fn log(fake: &Fake) -> (String, PathBuf) {
     let file = fake.path("received");
     let script = format!("cat >> {0}; echo >> {0}", file.display());
@@ -51,8 +51,8 @@ fn received(file: &PathBuf) -> Vec<Value> {
         .collect()
 }
 
-/// Takes requests, answers each with the next status and then with 200, and gives their heads and
-/// bodies.
+/// Starts an HTTP server that answers each request with the next status, and then with 200. Returns
+/// its URL and the received heads and bodies.
 fn webhook(statuses: &'static [u16]) -> (String, Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/services/secret", listener.local_addr().unwrap());
@@ -96,7 +96,7 @@ fn status(server: &Server) -> Value {
 async fn an_alert_reaches_clients_and_receivers_and_so_does_its_end() {
     let fake = Fake::new(WARMING);
     let (command, file) = log(&fake);
-    // The first attempt fails, and is made again.
+    // The first attempt fails and is repeated.
     let (url, requests) = webhook(&[503]);
     let server = serve(
         &fake,
@@ -173,7 +173,7 @@ async fn an_alert_reaches_clients_and_receivers_and_so_does_its_end() {
     eventually("it is counted", || {
         status(&server)["receivers"][0]["sent"] == 2
     });
-    // The address is a secret, wherever one looks.
+    // No output may contain the address, because it is a secret.
     let hello = server.stream().await.next().await.unwrap();
     for text in [
         status(&server).to_string(),
@@ -198,7 +198,7 @@ async fn an_alert_reaches_clients_and_receivers_and_so_does_its_end() {
 
 #[tokio::test]
 async fn receivers_that_hang_delay_no_sample() {
-    // It takes connections, and never says anything.
+    // This receiver accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let fake = Fake::new(HOT);
     let receivers = format!(
@@ -310,7 +310,7 @@ fn a_restart_sends_nothing_again_and_takes_back_what_ended_meanwhile() {
     let server = start();
     eventually("it fires", || received(&file).len() == 1);
     eventually("it is known who was told", is_kept);
-    // Killed, not asked to end.
+    // The server is killed without a chance to write its state.
     drop(server);
     let mut server = start();
     eventually("it fires as before", || {
@@ -331,7 +331,7 @@ fn a_restart_sends_nothing_again_and_takes_back_what_ended_meanwhile() {
     assert_eq!(received(&file)[1]["what"], "alert_resolved");
     eventually("that is known, too", || !is_kept());
     drop(server);
-    // What is no such file is replaced.
+    // An invalid file is replaced.
     fs::write(data.join("alerts.json"), "{").unwrap();
     fs::write(fake.path("scenario.toml"), HOT).unwrap();
     let _server = start();
@@ -370,7 +370,7 @@ fn pipe_in_place_of_address_file_is_refused() {
     let (command, file) = log(&fake);
     let mut server = serve(&fake, &format!("{RULE}{command}"));
     eventually("it fires", || received(&file).len() == 1);
-    // Nobody ever writes to it.
+    // Nothing is ever written into this pipe.
     let pipe = fake.path("url");
     assert!(
         std::process::Command::new("mkfifo")

@@ -1,5 +1,5 @@
-//! Baselines of GPUs: `gpumon bench --save-baseline` and `--baseline`, and who tells a GPU that is
-//! below its own.
+//! Baselines of GPUs: `gpumon bench --save-baseline` and `--baseline`, and the warnings for a GPU
+//! that is below its baseline.
 
 use std::{fs, path::Path, process::Command};
 
@@ -9,7 +9,7 @@ use crate::support::{
     Fake, FakeCuda, Server, eventually, lines_of, refused, refused_with, stderr, stdout,
 };
 
-/// `gpumon bench` with what these words say, in this data directory.
+/// Returns `gpumon bench` with these arguments and this data directory.
 fn bench(cuda: &FakeCuda, folder: &Path, words: &str) -> Command {
     let mut command = cuda.gpumon(&["bench", "--quick", "--data-dir", folder.to_str().unwrap()]);
     command.args(words.split_whitespace());
@@ -20,8 +20,7 @@ fn stored(folder: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("benchmarks.json")).unwrap()).unwrap()
 }
 
-/// As if every baseline had taken this time: what the fakes take depends on what else this machine
-/// does.
+/// Sets the time of every stored baseline, because real times depend on the load of this machine.
 fn as_if(folder: &Path, median_us: f64) {
     let mut content = stored(folder);
     for gpu in content["gpus"].as_object_mut().unwrap().values_mut() {
@@ -92,7 +91,7 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
             ratio("ratio") < Some(0.5) && compared["is_slower"] == true,
             "{line}"
         );
-        // Another GPU has no such result.
+        // The other GPU only has an fp32 result to compare with.
         assert!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), "{line}");
         assert_eq!(
             ratio("siblings").is_some(),
@@ -237,7 +236,7 @@ fn every_bad_input_has_its_cause_and_its_cure() {
         2,
         "name one with --data-dir",
     );
-    // One of two has none: the other is measured nevertheless.
+    // The GPU without a baseline is reported, and the other one is measured.
     let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --device all --json"));
     assert_eq!((code, lines.len()), (Some(0), 1), "{said}");
     assert!(
@@ -294,7 +293,7 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
         assert!(output.status.success(), "{}", stderr(&output));
     };
     let folder = data.to_str().unwrap();
-    // What `doctor` warns of, and what the server says of the first GPU.
+    // Returns the warnings of `doctor`, and the server's conditions of the first GPU.
     let warnings = || {
         let output = nvml
             .gpumon(&["doctor", "--json", "--data-dir", folder])

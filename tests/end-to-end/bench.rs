@@ -1,5 +1,5 @@
-//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass,
-//! mismatches do not.
+//! `gpumon bench` on the CPU, and with a driver that runs kernels on the CPU. Correct results pass,
+//! wrong results fail.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::support::{
     signal, started, stderr, stdout,
 };
 
-/// Small enough to be quick, and no whole number of anything.
+/// A small size for speed, which is not a multiple of a block or vector size.
 const SIZE: &str = "100003";
 
 #[test]
 fn everything_is_right_on_both_and_tells_what_it_measured() {
     let cuda = FakeCuda::new("devices = 2");
-    // What is done over and over is run in small by the tests of `gpumon tutorials`.
+    // Repeated operations are tested with small sizes by the tests of `gpumon tutorials`.
     let listed = lines_of(gpumon(&["bench", "list", "--json"])).1;
     let sized: Vec<_> = listed
         .iter()
@@ -134,7 +134,7 @@ fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
                     json!({ "rows": sides[0], "columns": sides[1], "depth": sides[2] })
                 );
                 assert_eq!(line["operations"], 2 * sides.iter().product::<u64>());
-                // Before and after it was measured.
+                // The result is checked before and after the measurement.
                 assert_eq!(line["verify"]["checked"], 2 * sides[0] * sides[1], "{line}");
             }
         }
@@ -271,7 +271,7 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
     }
     cuda.counters_at_rest();
 
-    // The input of the third pair, which is that from GPU 1 to GPU 0.
+    // The fault is in the input of the third pair, from GPU 1 to GPU 0.
     let cuda = FakeCuda::new(
         "devices = 3\n[[fault]]\nkind = \"flip\"\nafter_kernels = 2\nkernel = \"random_u64\"",
     );
@@ -328,7 +328,7 @@ fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
     }
 }
 
-/// The two libraries count GPUs in their own ways; the UUID tells which is which.
+/// The two libraries number GPUs differently, so GPUs are matched by UUID.
 #[test]
 fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
     let nvml = Fake::new(
@@ -351,7 +351,7 @@ fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
         "{load}"
     );
     assert!(load["sm_mhz"]["max"].as_f64() > Some(100.0), "{load}");
-    // Of a GPU that NVML does not know, nothing is said.
+    // A GPU that NVML does not list has no readings.
     let other = FakeCuda::new("kernel_ms = 20");
     let command = other.gpumon_with(
         &nvml,
@@ -383,7 +383,7 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
         ("stream_read_fp32", "read"),
         ("trig_fp32", "trig"),
     ] {
-        // The first result is looked at, and the last.
+        // Both the first and the last result are checked.
         let fault = format!("[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"{kernel}\"");
         let cuda = FakeCuda::new(&fault);
         let (code, lines, _) =
@@ -403,7 +403,7 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
     }
 }
 
-/// What has seen the load is looked at again.
+/// The result is checked again after the measurement.
 #[test]
 fn a_gpu_that_begins_to_err_after_the_first_look_is_found_by_the_last() {
     let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \"stream_add_fp64\"\nlasting = true";
@@ -426,7 +426,8 @@ fn what_a_kernel_has_not_written_is_no_result() {
     );
     let (code, lines, _) =
         lines_of(cuda.gpumon(&["bench", "copy", "--quick", "--json", "--size", SIZE]));
-    // All of the first look is poison; the last sees what the other runs wrote.
+    // The first check only sees the poison value. The last check sees what the other runs have
+    // written.
     assert_eq!(
         (code, lines[0]["verify"]["wrong"].as_u64()),
         (Some(1), Some(100_003))
@@ -460,7 +461,7 @@ fn what_would_not_fit_is_refused_with_what_there_is() {
         );
     }
     assert_eq!(cuda.counters()["most_bytes"], 0, "nothing was tried");
-    // Somebody else may be faster than the question how much is free.
+    // Another process may take memory after the free memory was queried.
     let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
     let (code, _, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", SIZE]));
     assert!(
@@ -543,7 +544,8 @@ fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
 fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let cuda = FakeCuda::new("kernel_ms = 150");
     let child = started(cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]));
-    // Two that make the input, one that is checked, one to warm up, and some of the ten that count.
+    // More than seven kernels: two create the input, one is checked, one warms up, and the rest are
+    // measured.
     eventually("some runs were measured", || {
         cuda.counters()["kernels"].as_u64() > Some(7)
     });
@@ -665,7 +667,7 @@ fn the_list_has_every_name_and_what_it_teaches() {
     }
 }
 
-/// What `gpumon bench --json` wrote, as if everything had taken so many times as long.
+/// Returns the output of `gpumon bench --json` with all times multiplied by a factor.
 fn as_if(lines: &[Value], factor: f64) -> String {
     let mut lines = lines.to_vec();
     for line in &mut lines {
@@ -750,7 +752,8 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         "{}",
         lines[0]
     );
-    // Without earlier results, the share of what is rated counts; of a launch there is none.
+    // Without earlier results, the threshold applies to rated performance, which a launch does not
+    // have.
     let rated = run(&["--fail-below", "0.9"]);
     assert!(rated.status.code() == Some(4), "{}", stdout(&rated));
     let none = cuda
@@ -793,7 +796,7 @@ fn on_a_terminal_one_line_says_how_far_it_is_and_goes_before_anything_is_printed
         parts.last().unwrap().ends_with('\n') || parts.last().unwrap().is_empty(),
         "{text:?}"
     );
-    // A terminal that cannot rewrite a line gets none.
+    // A terminal that cannot rewrite a line shows no progress.
     let mut dumb = cuda.gpumon(&run);
     dumb.env("TERM", "dumb");
     let (text, code) = Terminal::with(dumb, 120, 50).finish();

@@ -1,4 +1,4 @@
-//! `--beside`, with modules that stand for frameworks.
+//! `gpumon bench --beside`, with stub modules instead of frameworks.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::support::{FakeCuda, gpumon, lines_of, refused, refused_with, stderr, stdout};
 
-/// A Python that has no other modules than its own, and those for this test where it is to have
-/// them.
+/// A Python environment that only has its standard library and, if requested, the stub frameworks.
 struct Python {
     folder: tempfile::TempDir,
     has_frameworks: bool,
@@ -26,7 +25,7 @@ impl Python {
         }
     }
 
-    /// The same command, in this environment.
+    /// Returns the command in this environment.
     fn active(&self, mut command: Command) -> Command {
         let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/frameworks");
         command
@@ -46,7 +45,7 @@ fn without_gpu(arguments: &[&str]) -> Command {
     command
 }
 
-/// What ran beside, of each line that has something.
+/// Returns the results of frameworks, for each line that has some.
 fn beside(lines: &[Value]) -> Vec<&Value> {
     lines
         .iter()
@@ -114,7 +113,7 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
             "{line}"
         );
     }
-    // What lies in the working directory is no module of these.
+    // Python must not import modules from the working directory.
     fs::write(
         python.folder.path().join("json.py"),
         "raise SystemExit('not this')",

@@ -1,4 +1,4 @@
-//! `gpumon doctor --bundle`: an archive that tells everything but who.
+//! `gpumon doctor --bundle`: an archive of diagnostics without personal data.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use crate::support::{
     Fake, Server, Tty, copy_program, eventually, gpumon, refused, stderr, stdout,
 };
 
-/// Every byte of the archive, and its files by name.
+/// Returns the bytes of the archive, and its files by name.
 fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
     let mut bytes = Vec::new();
     GzDecoder::new(fs::File::open(path).unwrap())
@@ -39,7 +39,7 @@ fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
     (bytes, files)
 }
 
-/// Runs it and opens what it has written.
+/// Runs the command. Returns its output, and the bytes and files of the archive.
 fn bundle(command: &mut Command, path: &Path) -> (String, Vec<u8>, BTreeMap<String, String>) {
     let output = command
         .arg("--bundle")
@@ -66,7 +66,7 @@ fn has_none_of(bytes: &[u8], originals: &[&str]) {
     }
 }
 
-/// Every text at this key.
+/// Returns all texts with this key.
 fn all_at<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
     match value {
         Value::Object(object) => {
@@ -202,7 +202,7 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
         files["doctor.txt"]
     );
 
-    // The list says all of it beforehand.
+    // The list names all files in advance.
     assert!(files.keys().all(|name| list.contains(name)), "{list}");
     let counted = |label: &str, count: u32| list.contains(&format!("\n  {label:16} {count:>9}\n"));
     assert!(
@@ -331,7 +331,8 @@ fn nothing_is_overwritten_or_written_without_a_yes() {
     );
     refused(fake.gpumon(&["doctor", "--yes"]), 2, "--bundle");
 
-    // By default into the working directory, with its date, and with nothing beside it.
+    // By default, the file goes into the working directory, with the date in its name and no other
+    // file next to it.
     let folder = fake.path("here");
     fs::create_dir(&folder).unwrap();
     let mut command = fake.gpumon(&["doctor", "--bundle", "--yes"]);

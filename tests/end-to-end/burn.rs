@@ -1,5 +1,5 @@
-//! `gpumon burn` over a driver whose devices are the CPU: it ends on time, and nothing that is
-//! wrong escapes it.
+//! `gpumon burn` with a driver that runs kernels on the CPU. It ends on time and detects every
+//! error.
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,14 +13,15 @@ use crate::support::{
     FakeCuda, eventually, gpumon, lines_of, refused, signal, started, stderr, stdout,
 };
 
-/// So little memory that the matrices are small, and what that takes.
+/// A device with little memory, so that the matrices are small, and the options for it.
 const SMALL: &str = "memory_mib = 600";
 const MEM: [&str; 4] = ["--mem", "0.5%", "--time", "1s"];
-/// Elements of a product then.
+/// The number of elements of a product with this memory.
 const ELEMENTS: u64 = 256 * 256;
-/// The product is timed twice before it counts.
+/// The product is computed twice for timing before results are checked.
 const TIMED: u64 = 2;
-/// In 32 bits so much memory has room for so many, beside the factors and the first one.
+/// Options for 32-bit products, and the number of products that fit into this memory after the
+/// factors and the reference.
 const FP32: [&str; 2] = ["--dtype", "fp32"];
 const FP32_PRODUCTS: u64 = 8;
 const FP32_KERNEL: &str = "matmul_fp32_128x64";
@@ -48,7 +49,7 @@ fn every_type_burns_on_every_gpu_that_has_it() {
         let scenario = format!("{SMALL}\ncapability = {capability}");
         let started = types.iter().map(|dtype| {
             let cuda = FakeCuda::new(&scenario);
-            // The same side for all.
+            // With these shares, all types have matrices of the same size.
             let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
             (
                 *dtype,
@@ -58,7 +59,7 @@ fn every_type_burns_on_every_gpu_that_has_it() {
                 cuda,
             )
         });
-        // All of them at once.
+        // All types run in parallel.
         for (dtype, child, cuda) in started.collect::<Vec<_>>() {
             let output = child.wait_with_output().unwrap();
             assert_eq!(
@@ -83,7 +84,7 @@ fn every_type_burns_on_every_gpu_that_has_it() {
                 kernel["occupancy_percent"].as_f64().unwrap() > 0.0,
                 "{kernel}"
             );
-            // The first product element by element, the others as words of 32 bits.
+            // The first product is compared by element, the others by 32-bit words.
             let words = match dtype {
                 "fp64" => ELEMENTS * 2,
                 "fp16" | "bf16" | "fp8" => ELEMENTS / 2,
@@ -153,7 +154,7 @@ fn all_devices_burn_at_once_and_end_on_time() {
 
 #[test]
 fn a_flipped_bit_makes_it_end_with_1() {
-    // Among the first products of a piece, and the second time that it is filled.
+    // The fault affects one of the first products of a block, or the second pass over the block.
     for after in [1, 4, 1 + FP32_PRODUCTS] {
         let (_, code, lines, said) = burn(&fault("flip", TIMED + after, FP32_KERNEL), &FP32);
         let verify = &lines[0]["verify"];
@@ -191,8 +192,8 @@ fn a_first_product_that_is_wrong_is_found_by_the_reference_and_by_all_others() {
 
 #[test]
 fn a_product_that_was_not_written_is_an_error() {
-    // The second time that a piece is filled, the right result of the first time must not be there
-    // any more.
+    // In the second pass over a block, the correct result of the first pass must already be
+    // overwritten.
     for after in [1, 1 + FP32_PRODUCTS] {
         let (_, code, lines, _) = burn(&fault("skip", TIMED + after, FP32_KERNEL), &FP32);
         assert_eq!(
@@ -214,7 +215,7 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let child = started(cuda.gpumon(&[
         "burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32",
     ]));
-    // Behind the factors, what is timed, poisoned and checked.
+    // The count includes the kernels for factors, timing, poison and checks.
     eventually("products are made", || {
         cuda.counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS)
     });
@@ -254,7 +255,7 @@ fn a_gpu_that_fails_or_hangs_keeps_nobody_from_the_result_of_another() {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        // The worker ends with it.
+        // The worker ends together with this process.
         child.kill().unwrap();
         child.wait().unwrap();
         serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))

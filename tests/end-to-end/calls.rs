@@ -1,13 +1,15 @@
-//! How much is asked of the driver: what is dear is asked rarely, what is not there next to never.
+//! The number of driver calls: expensive calls are rare, and unsupported calls are hardly ever
+//! repeated.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use crate::support::{Fake, Server, eventually};
 
-/// Calls per function, and per GPU as a number or `system`.
+/// The number of calls for each function, by GPU index or `system`.
 type Calls = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// What a run of so many beats asks. The fake library writes it down once a second.
+/// Returns the calls of a run with this many samples. The fake library writes its counts once a
+/// second.
 fn calls(beats: u32, interval: Duration) -> Calls {
     let pid = std::process::id();
     let fake = Fake::new(&format!(
@@ -45,17 +47,17 @@ fn asked(calls: &Calls, function: &str, gpu: u32, expected: std::ops::RangeInclu
 
 pub(crate) fn what_is_dear_is_asked_rarely() {
     let calls = calls(20, Duration::from_secs(1));
-    // What stands in every sample.
+    // These are called for every sample.
     asked(&calls, "nvmlDeviceGetPowerUsage", 0, 15..=20);
     asked(&calls, "nvmlDeviceGetClockInfo", 0, 4 * 15..=4 * 20);
     asked(&calls, "nvmlGpmSampleGet", 0, 15..=20);
     asked(&calls, "nvmlDeviceGetProcessesUtilizationInfo", 0, 10..=20);
     asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 3..=5);
     asked(&calls, "nvmlDeviceGetMarginTemperature", 0, 3..=5);
-    // One buffer every two seconds, two every ten.
+    // One buffer is read every two seconds, and two others every ten seconds.
     asked(&calls, "nvmlDeviceGetSamples", 0, 10..=17);
-    // Every ten seconds: the power limit that is asked for, and six times of throttling, a field
-    // each. Fields stand in every sample, too.
+    // The power limit and six fields with throttling times are read every ten seconds. Other fields
+    // are read for every sample.
     asked(&calls, "nvmlDeviceGetPowerManagementLimit", 0, 2..=3);
     asked(
         &calls,
@@ -63,7 +65,7 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
         0,
         15 + 2 * 7..=20 + 3 * 8,
     );
-    // Never, where there is a successor.
+    // Functions that have a successor are never called.
     for function in [
         "Temperature",
         "CurrentClocksThrottleReasons",
@@ -72,7 +74,7 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     ] {
         asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 0..=0);
     }
-    // Once, for what never changes and for what is not there.
+    // Constant values and unsupported readings are read once.
     for function in [
         "UUID",
         "Name",
@@ -83,16 +85,16 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     ] {
         asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 1..=1);
     }
-    // Never, for what GPM gives at no cost, and what is only there to wake GPUs up.
+    // GPM provides the PCIe throughput at no cost, and `nvmlShutdown` is only needed to let GPUs
+    // sleep.
     asked(&calls, "nvmlDeviceGetPcieThroughput", 0, 0..=0);
     assert!(!calls.contains_key("nvmlShutdown"));
 
-    // A lost GPU is opened every two seconds, and nothing else is asked of it.
+    // For a lost GPU, the only call is the attempt to open it every two seconds.
     asked(&calls, "nvmlDeviceGetHandleByIndex_v2", 1, 7..=12);
     asked(&calls, "nvmlDeviceGetPowerUsage", 1, 2..=5);
     asked(&calls, "nvmlDeviceGetUUID", 1, 1..=1);
-    // The others are opened by their thread, for events (again when one is lost), and for how they
-    // are linked.
+    // Each GPU is opened by its own thread, for events (again if a GPU is lost), and for its links.
     asked(&calls, "nvmlDeviceGetHandleByIndex_v2", 0, 1..=4);
 }
 
@@ -135,7 +137,7 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
         }
         calls
     };
-    // What is asked once, and at the first samples.
+    // The first samples and one-time calls are over after this time.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let unwatched = within(30).await;
     asked(&unwatched, "nvmlDeviceGetPowerUsage", 0, 25..=31);
@@ -154,7 +156,7 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
     }
     asked(&unwatched, "nvmlDeviceGetSamples", 0, 0..=0);
     asked(&unwatched, "nvmlDeviceGetPowerManagementLimit", 0, 0..=1);
-    // What conditions are found by.
+    // Conditions need these readings.
     asked(&unwatched, "nvmlDeviceGetRemappedRows", 0, 2..=4);
     asked(
         &unwatched,
@@ -162,7 +164,8 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
         0,
         2..=4,
     );
-    // Nothing else tells what each of several did, and asking is cheap here.
+    // With several processes, this call is the only source of their activity, and it is cheap on
+    // this GPU.
     asked(
         &unwatched,
         "nvmlDeviceGetProcessesUtilizationInfo",
@@ -189,12 +192,12 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
     asked(&watched, "nvmlDeviceGetTotalEnergyConsumption", 0, 2..=3);
     asked(&watched, "nvmlDeviceGetPowerManagementLimit", 0, 1..=2);
     drop(watching);
-    // Who asks once counts for ten seconds.
+    // A single request counts as watching for ten seconds.
     tokio::time::sleep(Duration::from_secs(2)).await;
     server.get("/api/v1/snapshot");
     let looked = within(20).await;
     asked(&looked, "nvmlGpmSampleGet", 0, 9..=15);
-    // A scrape does not: its counters are those of the last ten seconds.
+    // A scrape does not count as watching, so its counters are up to ten seconds old.
     server.get("/metrics");
     let read = || {
         let calls = counted(&file);

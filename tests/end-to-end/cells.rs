@@ -1,4 +1,5 @@
-//! `POST /api/v1/cells` and `GET /api/v1/cost`: costs of notebooks' cells, reported and measured.
+//! The costs of notebook cells: reported to `POST /api/v1/cells`, and measured by `GET
+//! /api/v1/cost`.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -81,7 +82,7 @@ fn kernel_cost_is_answered_for_span() {
     let folder = tempfile::tempdir().unwrap();
     let connection = folder.path().join("kernel-1b2c-3d4e.json");
     std::fs::write(&connection, r#"{"kernel_name": "python3"}"#).unwrap();
-    // The shell is the kernel, whose arguments name the file; its child is a worker.
+    // The shell is the kernel, and its arguments name the connection file. Its child is a worker.
     let mut kernel = Command::new("sh")
         .args(["-c", "sleep 600 & echo $!; wait", "-f"])
         .arg(&connection)

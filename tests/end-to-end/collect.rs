@@ -1,4 +1,4 @@
-//! `gpumon collect`.
+//! The records of `gpumon collect`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -29,7 +29,8 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
         3,
         "what changes slowly comes once in ten seconds: {details:?}"
     );
-    // An inventory comes again with how the GPUs are linked, events and traces where there are any.
+    // The inventory is repeated when the links of the GPUs are known. There may also be events and
+    // traces.
     let (mut samples, mut seen) = (0, false);
     lines.retain(|line| {
         samples += u32::from(line["type"] == "sample");
@@ -96,14 +97,14 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
         "the driver's MiB become bytes: {received}"
     );
     assert!(samples[2]["nvlink"]["tx_bytes_per_second"].is_number());
-    // The hardware counts 0 also where there are no links.
+    // The hardware counters report 0 for GPUs without links.
     let samples = collect(&Fake::new("gpus = 1"));
     assert_eq!(
         samples[2]["nvlink"]["tx_bytes_per_second"]["absent"],
         "not_supported"
     );
 
-    // A library without the function that frees samples is not asked for any.
+    // If a library cannot free GPM samples, none are requested.
     let samples = collect(&Fake::without(scenario, &["nvmlGpmSampleFree"]));
     assert_eq!(samples[2]["activity"]["absent"], "not_supported");
     assert!(samples[2]["power"]["draw_watts"].is_number());
@@ -165,7 +166,7 @@ fn energy_adds_up_to_the_power() {
     let mut lines = json_lines(&stdout(&output));
     lines.retain(|line| line["type"] == "sample");
     let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
-    // The counter is read every five seconds, and has its own time in between.
+    // The counter is read every five seconds. In between, its reading has its own time stamp.
     let counter = |gpu: &Value| {
         let reading = &gpu["power"]["energy_joules_total"];
         match reading.as_f64() {
@@ -178,7 +179,7 @@ fn energy_adds_up_to_the_power() {
     };
     let ((begun_joules, begun_ms), (joules, at_ms)) = (counter(first), counter(last));
     let watts = (joules - begun_joules) / ((at_ms - begun_ms) / 1000.0);
-    // The counter moves every 100 ms, which of 5 s is 2 %.
+    // The counter changes every 100 ms, which is 2 % of 5 s.
     assert!((watts / 500.0 - 1.0).abs() < 0.05, "{watts} W on average");
 }
 

@@ -1,11 +1,10 @@
-//! What the shells propose behind `gpumon`, of gpumon's own words and of nvidia-smi's.
+//! Shell completions of gpumon's own commands and of nvidia-smi's options.
 
 use std::process::{Command, Output};
 
 use crate::support::{gpumon, stderr, stdout};
 
-/// What is typed, and what is proposed, in the order of the alphabet; the cursor stands behind the
-/// last letter.
+/// Typed text, and the proposals in alphabetical order. The cursor is after the last letter.
 const PROPOSED: &[(&str, &str)] = &[
     ("gpumon wai", "wait"),
     ("gpumon wait --fr", "--free"),
@@ -14,7 +13,7 @@ const PROPOSED: &[(&str, &str)] = &[
     ("gpumon bench h2d", "h2d-pageable h2d-pinned"),
     ("gpumon bench triad --dtype f", "fp16 fp32 fp64 fp8"),
     ("gpumon bu", "burn"),
-    // What only gpumon itself starts is not proposed.
+    // Commands that only gpumon itself uses are not proposed.
     ("gpumon work", ""),
     ("gpumon dm", "dmon"),
     ("gpumon smi pm", "pmon"),
@@ -52,13 +51,12 @@ const PROPOSED: &[(&str, &str)] = &[
     ),
     ("gpumon smi --source sim -q -d ECC,AC", "ECC,ACCOUNTING"),
     ("gpumon smi -f /etc/hostn", "/etc/hostname"),
-    // What is refused is not proposed.
+    // Options that gpumon refuses are not proposed.
     ("gpumon smi --power-li", ""),
     ("gpumon nvlink -re", ""),
 ];
 
-/// Behind an equals sign, bash puts what is proposed in the place of the value, fish in that of the
-/// whole word.
+/// After an equals sign, bash replaces the value by the proposal, fish the whole word.
 const ATTACHED: &[(&str, &str, &str)] = &[
     (
         "gpumon smi --query-gpu=clocks.max.m",
@@ -79,7 +77,7 @@ fn script(shell: &str) -> String {
     stdout(&output)
 }
 
-/// Runs a shell, if there is one, on the script and its own lines behind it.
+/// Runs the completion script and these lines in a shell, if the shell is installed.
 fn run(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
@@ -110,7 +108,7 @@ fn bash_proposes_what_can_be_typed() {
     let call = "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
         function=$(complete -p gpumon | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
         \"$function\" \"$1\" \"${COMP_WORDS[-1]#=}\" \"${COMP_WORDS[-2]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    // A line as bash parts it before it asks.
+    // Splits a line into words in the same way as bash.
     let parted = |line: &str| {
         line.replace('=', " = ")
             .split(' ')
@@ -153,7 +151,7 @@ fn fish_proposes_the_same() {
     }
 }
 
-/// zsh proposes only where somebody types; what it decides by is asked without.
+/// zsh only proposes in an interactive shell, so the test calls the function that decides.
 #[test]
 fn zsh_reads_the_script_and_knows_whose_words_they_are() {
     let script = script("zsh");
@@ -187,7 +185,7 @@ fn zsh_reads_the_script_and_knows_whose_words_they_are() {
     );
 }
 
-/// Completions of that name are NVIDIA's.
+/// NVIDIA provides the completions for this name.
 #[test]
 fn nothing_is_registered_for_nvidia_smi() {
     for shell in ["bash", "zsh", "fish"] {

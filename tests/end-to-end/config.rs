@@ -1,4 +1,4 @@
-//! Settings files: which of them holds, what is refused, and what a running server reads anew.
+//! Settings files: precedence, errors, and the settings that a running server reloads.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::support::{
     write_secret,
 };
 
-/// Writes the user's file, and makes a command that reads it.
+/// Writes the user's file, and returns a command that reads it.
 fn with_settings(fake: &Fake, settings: &str, arguments: &[&str]) -> Command {
     fs::create_dir_all(fake.path("config/gpumon")).unwrap();
     fs::write(user_file(fake), settings).unwrap();
@@ -35,7 +35,7 @@ fn interval_ms(server: &Server) -> u64 {
         .unwrap_or_default()
 }
 
-/// What the log says of settings that were read anew, behind what it says of others.
+/// Returns the next log message about reloaded settings.
 #[track_caller]
 fn reload_message(server: &mut Server) -> String {
     loop {
@@ -58,7 +58,7 @@ fn refused(mut command: Command, words: &str) {
     );
 }
 
-/// The value and the kind of origin of a setting.
+/// Returns the value of a setting and its kind of origin.
 fn setting(mut command: Command, key: &str) -> (Value, String) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
@@ -93,7 +93,7 @@ fn a_file_a_variable_and_a_flag_win_in_this_order() {
         show(&["--interval-ms", "400"], Some("300"), file),
         of(400, "flag")
     );
-    // Another file in the place of this one, and none.
+    // `--config` selects another file, or none.
     let other = fake.path("other.toml");
     fs::write(&other, "[serve]\ninterval-ms = 500\n").unwrap();
     let show = ["config", "show", "--json", "serve"];
@@ -113,7 +113,7 @@ fn a_server_does_what_its_file_says() {
         interval_ms(&server) == 200
     });
     eventually("it is ready", || server.get("/readyz").status == 200);
-    // A variable says which server is meant, so the file need not.
+    // An environment variable names the server, so the file does not have to.
     assert!(fake.gpumon(&["--json"]).output().unwrap().status.success());
     let socket = fake.path("own.sock");
     let file = format!(
@@ -136,7 +136,7 @@ fn a_server_does_what_its_file_says() {
             .success()
     });
     assert!(socket.exists());
-    // What stands for all commands is nvidia-smi's source, too.
+    // The top-level source also applies to nvidia-smi's commands.
     let listed = command(&["-L"]).output().unwrap();
     assert_eq!(stdout(&listed).lines().count(), 2, "{}", stderr(&listed));
 }
@@ -180,7 +180,7 @@ fn mistakes_are_refused_with_their_place() {
         fake.gpumon(&["--config", "/nowhere/config.toml", "info"]),
         "cannot read /nowhere/config.toml",
     );
-    // A folder is no file, for whoever may read everything, too.
+    // A directory is refused even for root, who can read any file.
     refused(
         fake.gpumon(&["--config", "/tmp", "info"]),
         "/tmp is not a regular file",
@@ -220,7 +220,7 @@ fn check_names_all_mistakes_also_those_of_the_alert_file() {
         ),
         (2, &Value::from(4))
     );
-    // By a link, with a mark of the byte order, and with the ends of lines of Windows.
+    // The file is read through a link, and may have a byte order mark and Windows line endings.
     let real = fake.path("real.toml");
     fs::write(
         &real,
@@ -303,7 +303,7 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
     );
     assert_eq!(interval_ms(&server), 200, "as before");
 
-    // Rules that the file names for the first time.
+    // The file names alert rules for the first time.
     let rules = fake.path("config/gpumon/alerts.toml");
     fs::write(
         &rules,
@@ -347,7 +347,7 @@ async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_aw
     let origin = "Origin: https://gpus.example.org";
     let by_proxy =
         |server: &Server| ask(server.port, "/api/v1/snapshot?brief=true", &[origin]).status;
-    // A connection that lasts, of the own user.
+    // A persistent connection of the server's own user.
     let lasting = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let mark = || {
         let body = r#"{"text":"a"}"#;
@@ -397,7 +397,7 @@ async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_aw
 fn a_hang_up_takes_from_users_with_a_password_what_it_takes_from_others() {
     let fake = Fake::new("gpus = 1");
     let users = fake.path("users.yml");
-    // `correct horse`.
+    // The hash of `correct horse`.
     let hash = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
     write_secret(&users, &format!("basic_auth_users:\n  ana: {hash}\n"));
     let settings = |may: bool| format!("[serve]\nweb-config = {users:?}\nallow-runs = {may}\n");
@@ -431,7 +431,7 @@ fn a_file_that_may_not_be_read_stops_a_server_and_not_a_screen() {
     );
     fs::set_permissions(user_file(&fake), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(user_file(&fake)).is_ok() {
-        // Root reads everything; a folder of that name, it cannot.
+        // Root can read any file, but not a directory with this name.
         fs::remove_file(user_file(&fake)).unwrap();
         fs::create_dir(user_file(&fake)).unwrap();
     }

@@ -1,5 +1,4 @@
-//! Connections that cost their client nothing take nobody's place, and what the port tells depends
-//! on who asks.
+//! Idle connections block no other clients, and answers on the port depend on the user.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +10,7 @@ use std::{
 
 use crate::support::{Fake, PATIENCE, Server, ask, eventually};
 
-/// The user that owns nothing.
+/// The user ID of `nobody`.
 const NOBODY: u32 = 65_534;
 
 pub(crate) fn is_root() -> bool {
@@ -30,7 +29,7 @@ fn connections_that_send_no_request_are_ended() {
         stream
     };
     let streams = ["", "G", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: "].map(open);
-    // One that has asked before, too.
+    // A connection that has already sent a request is closed, too.
     let mut asked = open("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     asked.read_exact(&mut [0; 15]).unwrap();
     for mut stream in streams.into_iter().chain([asked]) {
@@ -64,7 +63,7 @@ fn more_silent_connections_than_descriptors_starve_nobody() {
     for _ in 0..20 {
         assert_eq!(server.get("/healthz").status, 200);
     }
-    // There are descriptors left to replace the collector.
+    // There are enough file descriptors left to replace the collector.
     let collector = server.collector().unwrap();
     crate::support::signal("-KILL", collector);
     eventually("another collector has come", || {
@@ -105,7 +104,7 @@ fn every_answer_says_that_it_is_for_this_origin_alone() {
     assert_eq!(from_elsewhere(&["Sec-Fetch-Site: same-origin"]), 200);
 }
 
-/// Needs root, for another user and a `/proc` that hides processes.
+/// The test needs root to run as another user, and a `/proc` that hides processes.
 #[test]
 fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
     if !is_root() {
@@ -181,7 +180,7 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
     own.wait().unwrap();
 }
 
-/// What another user gets in three seconds.
+/// Returns the bytes that user `nobody` receives within three seconds.
 pub(crate) fn as_nobody(port: u16, path: &str, headers: &[&str]) -> String {
     let script = "
 import socket, sys, time

@@ -1,11 +1,10 @@
-//! `gpumon --csv`, `--short` and `-i`.
+//! The options `--csv`, `--short` and `-i`.
 
 use std::collections::BTreeMap;
 
 use crate::support::{Fake, refused, stderr, stdout};
 
-/// The rows, each as its fields by the names of their columns. No field of these tests has a comma
-/// in it.
+/// Returns the rows as fields by column name. Fields of these tests contain no commas.
 fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
     let output = fake
         .gpumon(&[&["--csv"], arguments].concat())

@@ -1,4 +1,4 @@
-//! `gpumon` where a server runs that knows the answer.
+//! `gpumon` commands that are answered by a running server.
 
 use std::{
     fs,
@@ -15,10 +15,11 @@ use crate::support::{
     Fake, Server, copy_program, eventually, gpumon, refused, refused_with, stderr, stdout,
 };
 
-/// A user who is not root, and owns nothing.
+/// The user ID of `nobody`.
 const NOBODY: u32 = 65_534;
 
-/// A server with a sample, and a command that could read no GPU by itself.
+/// Returns a server with at least one sample, and a `Fake` whose commands cannot read GPUs
+/// themselves.
 fn served(scenario: &str, arguments: &[&str]) -> (Fake, Server) {
     let fake = Fake::new(scenario);
     let server = Server::over(&fake, arguments);
@@ -153,8 +154,7 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let program = runtime.path().join("gpumon");
     copy_program(env!("CARGO_BIN_EXE_gpumon"), &program);
-    // Root's usual socket is the machine's only one, so that a test that runs as root does this as
-    // somebody else.
+    // For root, there is only one default socket on the machine, so the test runs as another user.
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         chown(runtime.path(), Some(NOBODY), Some(NOBODY)).unwrap();

@@ -1,10 +1,10 @@
 //! The commands in the documentation work.
 //!
 //! Commands are the lines that begin with `$ ` in blocks marked `console`. They run over simulated
-//! GPUs, page by page, in one folder for each page, beside a server. A command ends with 0, or with
-//! what its comment says (`# exit code 3`). What goes on until somebody ends it has passed when it
-//! has written something. Blocks of other kinds are not run; `tests/python/test_documentation.py`
-//! checks what they name.
+//! GPUs, page by page, in one folder for each page, with a running server. A command must exit with
+//! 0, or with the code in its comment (`# exit code 3`). A command that runs until it is stopped
+//! passes as soon as it has written something. Blocks of other kinds are not run;
+//! `tests/python/test_documentation.py` checks the names in them.
 
 use std::{
     fs::{self, File},
@@ -16,10 +16,10 @@ use std::{
 
 use crate::support::{Server, Tty, eventually, gpumon, in_parallel, signal};
 
-/// How long one command may take.
+/// The maximum run time of one command.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Programs behind a pipe that a machine may lack; what comes before them is run all the same.
+/// Programs in pipelines that a machine may lack. The commands before them run without them.
 const PERHAPS: [&str; 2] = ["jq", "promtool"];
 
 fn root() -> PathBuf {
@@ -61,7 +61,7 @@ fn commands(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether a command goes on until somebody ends it.
+/// Returns whether a command runs until it is stopped.
 fn is_endless(command: &str) -> bool {
     let has = |words: &str| command.contains(words);
     has("gpumon serve")
@@ -71,7 +71,7 @@ fn is_endless(command: &str) -> bool {
         || (has("dmon") && !has("-c "))
 }
 
-/// Whether this machine has what the command needs beside gpumon.
+/// Returns whether this machine has the programs that the command needs.
 fn is_possible(command: &str) -> bool {
     !command.starts_with("curl ")
         || Command::new("curl")
@@ -81,7 +81,7 @@ fn is_possible(command: &str) -> bool {
             .is_ok()
 }
 
-/// What follows in the comment of a command.
+/// Returns the exit code in the command's comment.
 fn expected_code(command: &str) -> i32 {
     command
         .split_once("# exit code ")
@@ -102,8 +102,7 @@ impl Place {
             folder.path().join("control.sock"),
         );
         fs::create_dir(&bin).unwrap();
-        // Another server takes a port of its own, and leaves the local socket to the one that is
-        // there.
+        // A second server uses a free port, and leaves the local socket to the first.
         let script = format!(
             "#!/bin/bash\n[ \"$1\" = serve ] && set -- \"$@\" --listen 127.0.0.1:0 --no-control\n\
              [[ \"$*\" = *--serve ]] && set -- \"$@\" --listen 127.0.0.1:0\n\
@@ -125,7 +124,7 @@ impl Place {
             socket,
         ];
         let server = Server::start(gpumon(&arguments));
-        // A page's first command may ask at once.
+        // The first command of a page may need a sample.
         eventually("it has a sample", || server.get("/readyz").status == 200);
         Self {
             folder,
@@ -155,7 +154,7 @@ impl Place {
         shell
     }
 
-    /// The command with the server's port, and without programs that are not there.
+    /// Returns the command with the server's port, and without missing programs.
     fn localized(&self, command: &str) -> String {
         let mut command =
             command.replace("127.0.0.1:9123", &format!("127.0.0.1:{}", self.server.port));
@@ -181,7 +180,7 @@ impl Place {
             .any(|screen| command.contains(screen))
             && !is_endless(command)
         {
-            // A terminal starts its program elsewhere.
+            // The terminal starts its program in another directory.
             let command = format!("cd '{}' && {command}", self.folder.path().display());
             let mut terminal = Tty::start(
                 self.command(&command).env("TERM", "xterm-256color"),

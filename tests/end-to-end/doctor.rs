@@ -1,4 +1,4 @@
-//! `gpumon doctor`.
+//! The diagnostics of `gpumon doctor`.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Fake, PATIENCE, Server, ask_socket, gpumon, stderr, stdout};
 
-/// GPUs without processes, whose PIDs would be no real ones.
+/// GPUs without processes, because the PIDs of simulated processes do not exist.
 const IDLE: &str =
     "[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n";
 
@@ -20,7 +20,7 @@ fn json(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
-/// The verdict of every finding of this check.
+/// Returns the verdicts of all findings of this check.
 fn verdicts(report: &Value, check: &str) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter();
     checks
@@ -265,7 +265,7 @@ fn other_package_of_same_name_is_warning() {
     assert_eq!(verdicts_there(), ["warning"]);
 }
 
-/// Returns the finding and the cure of every check that is not ok.
+/// Returns the finding and the remedy of every check that is not ok.
 fn complaints(report: &Value, check: &str) -> Vec<(String, String)> {
     let found = report["checks"].as_array().unwrap().iter();
     let found = found.filter(|found| found["check"] == check && found["verdict"] != "ok");

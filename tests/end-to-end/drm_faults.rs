@@ -1,5 +1,5 @@
-//! Faults of the files of AMD's and Intel's cards: each is a clear state of its own card, and the
-//! other GPUs are read on time.
+//! File errors of AMD and Intel cards: each leads to a clear state of that card, and the other GPUs
+//! are read on time.
 
 use std::{
     path::Path,
@@ -14,11 +14,11 @@ use crate::support::{Fake, PATIENCE, Server, Stream, health, stderr, without_cap
 
 const INTERVAL_MS: u64 = 250;
 
-/// The GPU of AMD at which the faults are. The others are one of NVIDIA, AMD and Intel each.
+/// The index of the AMD GPU with the faults. The other GPUs are by NVIDIA, AMD and Intel.
 const FAULTY: usize = 1;
 const ADDRESS: &str = "0000:03:00.0";
 
-/// Files through which the firmware is asked, and which the driver refuses during a reset.
+/// Files that query the firmware. The driver refuses to read them during a reset.
 const OF_FIRMWARE: [&str; 9] = [
     "gpu_metrics",
     "gpu_busy_percent",
@@ -70,15 +70,15 @@ impl Machine {
     }
 }
 
-/// Returns the next sample in which the faulty GPU has this state and all others are well.
+/// Returns the next sample in which the faulty GPU has this state and all others are `ok`.
 async fn wait_for_state(stream: &mut Stream, state: &str) -> Value {
     stream
         .until(|frame| frame["type"] == "sample" && health(frame) == ["ok", state, "ok", "ok"])
         .await
 }
 
-/// Waits until five samples have come in a row, each on time and with the other GPUs read anew,
-/// while the faulty GPU is in this state. One pause of a busy machine is no defect.
+/// Waits for five consecutive samples that are on time and have new readings of the other GPUs,
+/// while the faulty GPU is in this state. A single delay on a busy machine is tolerated.
 async fn check_others_are_on_time(stream: &mut Stream, state: &str) {
     let begun = Instant::now();
     let mut before = wait_for_state(stream, state).await;
@@ -167,7 +167,7 @@ async fn unplugged_card_is_lost_and_comes_back() {
     assert_eq!(back["gpus"][FAULTY]["power"]["draw_watts"], 35.0);
 }
 
-/// The driver refuses to be read during a reset, with one error or another.
+/// Checks the state of a card whose reads are refused during a reset, with different errors.
 async fn check_reset(refuse: impl Fn(&Tree, &Path)) {
     let machine = Machine::new();
     let server = machine.serve();
@@ -221,7 +221,7 @@ async fn single_refused_file_is_absent() {
     );
 }
 
-/// The card's files vanish while one of them is read.
+/// The files of the card disappear during a read.
 #[tokio::test]
 async fn files_that_vanish_in_mid_read_are_absent() {
     let machine = Machine::new();
@@ -259,7 +259,7 @@ async fn files_that_vanish_in_mid_read_are_absent() {
     check_others_are_on_time(&mut stream, "ok").await;
 }
 
-/// A table that cannot be decoded takes its own readings, and no other.
+/// An invalid table only affects its own readings.
 #[tokio::test]
 async fn broken_tables_leave_other_readings() {
     let machine = Machine::new();
@@ -295,7 +295,7 @@ async fn broken_tables_leave_other_readings() {
             let text = frame["gpus"][FAULTY]["conditions"].to_string();
             assert!(text.contains("Update gpumon"), "{kind}: {text}");
         }
-        // A page that is longer than its table is as good as the table.
+        // A table that is followed by padding is valid.
         let padded = [&whole[..], &vec![0; 1 << 20]].concat();
         machine.faulty.write_bytes("gpu_metrics", padded);
         stream

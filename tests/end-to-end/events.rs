@@ -1,5 +1,4 @@
-//! What happens to GPUs, told as events and conditions, from where it happens to what a client
-//! gets.
+//! Events and conditions of GPUs, from their source to the output for clients.
 
 use std::{
     fs::{self, File},
@@ -15,7 +14,7 @@ use serde_json::Value;
 
 use crate::support::Fake;
 
-/// Sleeps until so many milliseconds of the scenario have passed.
+/// Sleeps until this many milliseconds of the scenario have passed.
 fn until(start_ms: u64, ms: u64) {
     thread::sleep(Duration::from_millis(
         (start_ms + ms).saturating_sub(now_ms()),
@@ -27,7 +26,7 @@ fn events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value> {
     records.iter().filter(is_it).collect()
 }
 
-/// Those of a condition that began, and those of one that ended.
+/// Returns the events in which a condition began, and those in which it ended.
 fn condition<'a>(records: &'a [Value], name: &str, gpu: u32) -> [Vec<&'a Value>; 2] {
     ["condition_began", "condition_ended"].map(|what| {
         events(records, what, gpu)
@@ -123,7 +122,7 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         records.collect::<Vec<Value>>()
     });
     let inventory = fake.json()["inventory"].clone();
-    // As the kernel writes it: `PCI:` with domain, bus and device.
+    // The kernel writes `PCI:` with domain, bus and device.
     let bus_id = |gpu: usize| {
         let bus_id = inventory["gpus"][gpu]["pci_bus_id"]
             .as_str()
@@ -242,7 +241,7 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
     }
 }
 
-/// It takes a minute of samples to begin.
+/// The condition begins after a minute of samples.
 pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
     let fake = Fake::new(
         "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = 10\n[[gpu]]\nindex = 1\n",
@@ -259,7 +258,7 @@ pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
     assert!(text.contains("100 %") && text.contains("10 %"), "{text}");
 }
 
-/// It takes two minutes to begin.
+/// The condition begins after two minutes.
 pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_not() {
     let scenario = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -268,7 +267,7 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
     .unwrap();
     let (debugger, traced) = debugged();
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
-    // Until somebody waits for it, it is a zombie.
+    // The process has ended, and stays a zombie until it is waited for.
     let ended = process::Command::new("true").spawn().unwrap();
     let process = |gpu: u32, pid: u32, more: &str| {
         format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"3 GiB\"\n{more}")
@@ -285,10 +284,10 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
             .filter(|gpu| has_condition(sample, *gpu, name))
             .collect::<Vec<_>>()
     };
-    // GPU 3 is that of the program under a debugger, and GPU 6 does the same without one.
+    // The program on GPU 3 is paused in a debugger. The one on GPU 6 is not.
     assert_eq!(sample["gpus"][3]["processes"][0]["traced"], true);
     assert_eq!(is_told("suspected_hang"), [0, 1, 6]);
-    // From within a container, nobody knows that a process has ended.
+    // In a container, gpumon cannot see whether a process has ended.
     let sees_all = fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
     let nobodys: &[usize] = if sees_all { &[5, 7] } else { &[5] };
     assert_eq!(is_told("held_by_nobody"), nobodys);
@@ -324,7 +323,7 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
     );
 }
 
-/// A debugger and the process to which it is attached; both end with the pipe to the debugger.
+/// Starts a debugger and a process to which it is attached. Both end when the pipe is closed.
 fn debugged() -> (process::ChildStdin, u32) {
     let script = "import ctypes, subprocess, sys\n\
                   child = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL)\n\
@@ -388,7 +387,7 @@ fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let mut samples = records.by_ref().filter(|record| record["type"] == "sample");
-    // Long enough for the calls to be written down, and for links and events to be asked for.
+    // After this many samples, the calls are written, and links and events have been queried.
     let asleep = samples.nth(16).unwrap();
     assert_eq!(asleep["gpus"][0]["health"]["state"], "asleep");
     assert_eq!(asleep["gpus"][0]["power"]["draw_watts"]["absent"], "asleep");

@@ -1,4 +1,4 @@
-//! `gpumon export` of more than GPUs: MIG devices and the host, from a recording and from history.
+//! `gpumon export` of MIG devices and the host, from a recording and from history.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ const SCENARIO: &str = "[[gpu]]\nindex = 0\n[[gpu]]\nindex = 1\n\
 const METRICS: &str =
     "power.draw_watts,mig.memory.total_bytes,host.cpu.busy_percent,host.memory.used_bytes";
 
-/// Rows as JSON of GPUs, MIG devices and the host, and what is said of them in CSV.
+/// Checks the JSON rows of GPUs, MIG devices and the host, and the columns in CSV.
 #[track_caller]
 fn check(fake: &Fake, of: &[&str]) {
     let run = |more: &[&str]| {
@@ -73,7 +73,7 @@ fn check(fake: &Fake, of: &[&str]) {
         csv.lines().count() > 1 && lines.all(|line| line.contains(",,,,host,,")),
         "{csv}"
     );
-    // Who asks for neither gets what they always got.
+    // Without these fields, the format has no additional columns.
     let plain = run(&["--metrics", "power"]);
     let header = plain.lines().next().unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! GPUs that are lost or hang, and collectors that die: everything else goes on and stays right.
+//! GPUs that are lost or hang, and collectors that end: all other readings stay correct.
 
 use std::{
     fmt::Write as _,
@@ -13,7 +13,8 @@ use crate::support::{Fake, PATIENCE, Server, eventually, health, signal};
 
 const ALL_WELL: [&str; 8] = ["ok"; 8];
 
-/// A late GPU on a busy machine is no defect, so that tests wait for the sample they mean.
+/// Returns whether the frame is a sample with these states. Tests wait for such a sample, because
+/// on a busy machine a GPU may be late for a moment.
 fn is_sample_with(frame: &Value, expected: &[&str]) -> bool {
     frame["type"] == "sample" && health(frame) == expected
 }
@@ -94,8 +95,8 @@ async fn a_hung_gpu_is_flagged_within_two_intervals_and_holds_up_nobody() {
     );
     assert!(flagged["gpus"][5]["at_ms"].as_u64().unwrap() < asked_ms);
 
-    // The best of twenty: a busy machine may delay any one answer, a server that waits for the GPU
-    // delays all.
+    // The fastest of 20 requests is checked: a busy machine may delay some of them, but a server
+    // that waits for the GPU would delay all.
     let fastest = (0..20)
         .map(|_| {
             let begun = Instant::now();
@@ -142,8 +143,8 @@ async fn a_gpu_that_is_lost_from_the_start_has_its_place() {
 /// permission, not found, not supported.
 const CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
 
-/// After the start, every call about each GPU but the first returns an error for a while, with a
-/// different code for each.
+/// All calls for each GPU except the first return errors for a while, with a different code for
+/// each GPU.
 #[tokio::test]
 async fn gpu_whose_calls_all_fail_is_reported() {
     let begins_ms = now_ms();
@@ -299,7 +300,7 @@ async fn server_whose_gpus_all_fail_is_not_ready() {
     eventually("it is ready again", || server.get("/readyz").status == 200);
 }
 
-/// The library still answers from memory.
+/// The library can still answer some calls from its memory.
 #[tokio::test]
 async fn gpu_that_opens_but_answers_nothing_is_failed() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\
@@ -313,8 +314,8 @@ async fn gpu_that_opens_but_answers_nothing_is_failed() {
         .await;
 }
 
-/// Does this to the collector, and checks that clients are told why it is replaced and then get
-/// samples of another.
+/// Sends a signal to the collector. Checks that clients are notified of the reason and then receive
+/// samples of another collector.
 async fn replaced_after(signal_name: &str, why: &str) {
     let fake = Fake::new("gpus = 2");
     let server = Server::over(&fake, &["--interval-ms", "200"]);
@@ -343,7 +344,7 @@ async fn a_collector_that_falls_silent_is_replaced() {
     replaced_after("-STOP", "nothing came from it").await;
 }
 
-/// Kills the server, and waits until its collector has ended too.
+/// Kills the server, and waits until its collector has also ended.
 fn ends_with_its_killed_server(mut server: Server) {
     eventually("a collector runs", || server.collector().is_some());
     let collector = server.collector().unwrap();

@@ -1,11 +1,11 @@
-//! A driver that says what cannot be: none of it is shown, and everything else is right.
+//! A driver that returns impossible values: they are not shown, and all other values are correct.
 
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
 
 use crate::support::{Fake, Records};
 
-/// Everything that is a number, with its path.
+/// Collects all numbers with their paths.
 fn numbers(value: &Value, path: &str, found: &mut Vec<(String, f64)>) {
     match value {
         Value::Number(number) => found.push((path.to_owned(), number.as_f64().unwrap())),
@@ -22,7 +22,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<(String, f64)>) {
     }
 }
 
-/// The numbers that no GPU can have.
+/// Returns the numbers that are impossible for a GPU.
 fn impossible(value: &Value) -> Vec<(String, f64)> {
     let mut found = Vec::new();
     numbers(value, "", &mut found);
@@ -31,7 +31,7 @@ fn impossible(value: &Value) -> Vec<(String, f64)> {
         _ if path.ends_with("_celsius") => (-40.0..=200.0).contains(&number),
         _ if path.ends_with("_watts") => (0.0..=20_000.0).contains(&number),
         _ if path.ends_with("_mhz") => (0.0..=20_000.0).contains(&number),
-        // Many times what the fastest links move.
+        // The limit is far above the speed of the fastest links.
         _ if path.ends_with("bytes_per_second") => (0.0..=1e13).contains(&number),
         _ => (0.0..1e19).contains(&number),
     };
@@ -122,7 +122,7 @@ fn counters_that_run_backwards_make_no_negative_rate_and_go_on() {
          [[gpu]]\nindex = 1\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 62\nto_s = 68\n\
          [[event]]\nkind = \"ecc_corrected\"\ngpu = 0\nat_s = 63\n"
     ));
-    // The energy counter is read every five seconds: before, while and after it runs backwards.
+    // The energy counter is read every five seconds: before, during and after it runs backwards.
     let records = fake.collect(&["--count", "54", "--interval-ms", "300"]);
     let energy: Vec<_> = records
         .of("sample")
@@ -172,7 +172,7 @@ fn a_driver_whose_clock_differs_still_tells_what_processes_do() {
             .map(|sample| &sample["gpus"][gpu]["processes"][0]["sm_percent"])
             .map(|share| share.get("value").unwrap_or(share))
             .filter(|share| share.is_number())
-            // Before the driver has told of a period, nothing was done.
+            // Readings are 0 until the driver has reported the first period.
             .skip_while(|share| **share == 0.0)
             .collect();
         assert!(

@@ -1,5 +1,4 @@
-//! Calls that do not come back: the GPU that they are about is flagged, and nothing else waits for
-//! them.
+//! Calls that hang: the GPU is marked, and other GPUs are not delayed.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ fn uuids(sample: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// A hang of this call for this GPU, while the test looks.
+/// Returns a fault in which this call for this GPU hangs for eight seconds.
 fn hang(gpu: u32, call: &str) -> String {
     format!("[[fault]]\nkind = \"hang\"\ngpu = {gpu}\ncall = \"{call}\"\nfrom_s = 2\nto_s = 10\n")
 }
@@ -25,10 +24,10 @@ fn hang(gpu: u32, call: &str) -> String {
 async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
     let calls = [
         hang(1, "nvmlDeviceGetPowerUsage"),
-        // It is asked every ten seconds, and for the second time within the first ten.
+        // The power limit is read every ten seconds, for the second time within the first ten.
         hang(2, "nvmlDeviceGetPowerManagementLimit"),
         hang(3, "nvmlGpmSampleGet"),
-        // Every two seconds.
+        // The samples are read every two seconds.
         hang(4, "nvmlDeviceGetSamples"),
     ];
     let waits = "[[fault]]\nkind = \"hang\"\ncall = \"nvmlEventSetWait_v2\"\n";
@@ -62,8 +61,8 @@ async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
         .await;
     for gpu in [0, 5] {
         assert!(next["gpus"][gpu]["power"]["draw_watts"].is_number());
-        // Whoever hangs in GPM has the turn. What the others would need it for is not known, and
-        // does not hang.
+        // Only one GPU at a time can use GPM, and the hanging one blocks it. Readings without GPM
+        // do not hang.
         assert_eq!(next["gpus"][gpu]["activity"]["absent"], "no_answer");
     }
     let back = stream
@@ -98,7 +97,7 @@ async fn a_driver_that_hangs_at_its_start_leaves_a_server_that_answers() {
         !server.get("/metrics").body.contains("gpumon_gpu_power"),
         "no value is made up"
     );
-    // The same connection sees it come to life.
+    // The same connection receives samples when the driver is back.
     let sample = stream.next_of("sample").await;
     assert_eq!(health(&sample), ["ok", "ok"]);
     assert_eq!(server.get("/readyz").status, 200);
@@ -145,8 +144,8 @@ async fn all_gpus_may_be_lost_and_come_back() {
         .await;
     assert_eq!((uuids(&well), uuids(&well)), (uuids(&gone), uuids(&back)));
 
-    // One that is lost makes the driver's wait for events fail for all; the others' events come all
-    // the same.
+    // A lost GPU makes the driver's wait for events fail for all GPUs. Events of the others must
+    // still arrive.
     stream
         .until(|frame| is_sample_with(frame, &["lost", "ok", "ok"]))
         .await;
@@ -163,7 +162,8 @@ fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
     let once = |form: &[&str]| {
         let begun = Instant::now();
         let shown = stdout(&fake.gpumon(form).output().unwrap());
-        // 0.3 s where the machine has time; ten where the hung one is waited for.
+        // The command takes 0.3 s on an idle machine, and ten seconds if it waits for the hanging
+        // GPU.
         assert!(
             begun.elapsed() < Duration::from_secs(8),
             "{form:?} took {:?}",
@@ -196,9 +196,9 @@ fn a_gpu_that_the_driver_is_still_opening_is_waited_for() {
     let opening =
         "[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\nto_s = 1\n";
     for scenario in [
-        // The only one.
+        // The only GPU is being opened.
         &format!("gpus = 1\n{}", opening.replace("gpu = 1", "gpu = 0")),
-        // Another is in use, so that the driver answers for it at once.
+        // Another GPU is in use, so the driver answers at once for that GPU.
         &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),
     ] {
         let json = Fake::new(scenario).json();

@@ -1,6 +1,5 @@
-//! Every function of NVML missing in turn, as in a library that has never had it: what only it
-//! gives is absent, and all the rest is as it was. Then all those together that a newer driver
-//! lacks.
+//! Libraries that lack functions of NVML. Without one function, only the readings that it alone
+//! provides are absent. The last test removes all functions that a newer driver lacks.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +11,13 @@ use crate::support::{
     stdout,
 };
 
-/// What the program cannot do without; it says so.
+/// Functions without which the program cannot run.
 const NEEDED: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
 
-/// What `libnvidia-ml.so.1` of driver 610.57.04 exports.
+/// The functions that `libnvidia-ml.so.1` of driver 610.57.04 exports.
 const EXPORTED_BY_610: &str = include_str!("nvml-610.57.04.txt");
 
-/// What CUDA 14 removes of the functions that are called here. A removed function returns
-/// `NVML_ERROR_DEPRECATED`.
+/// Functions used here that CUDA 14 removes. A removed function returns `NVML_ERROR_DEPRECATED`.
 const REMOVED: [&str; 8] = [
     "nvmlDeviceGetApplicationsClock",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
@@ -32,8 +30,8 @@ const REMOVED: [&str; 8] = [
 ];
 const DEPRECATED: u32 = 26;
 
-/// One GPU that has everything, one with a MIG device, one without GPM. The driver's buffers are
-/// full.
+/// Returns a scenario with one GPU that supports everything, one with a MIG device, and one without
+/// GPM. The driver's buffers are full.
 fn scenario() -> String {
     let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
     format!(
@@ -65,7 +63,7 @@ fn collect(fake: &Fake, samples: u32) -> Records {
     fake.collect(&["--count", &samples.to_string(), "--interval-ms", "150"])
 }
 
-/// What `run` lacks of what `whole` has; everything else must be the same.
+/// Returns the readings that `whole` has and `run` lacks. All other readings must be the same.
 fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
     let mut lost = BTreeSet::new();
     for gpu in 0..3 {
@@ -112,7 +110,7 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
     lost
 }
 
-/// How the loss differs from what only this function gives.
+/// Returns the differences between the lost readings and those that only this function provides.
 fn difference(function: &str, scenario: &str, whole: &Records, samples: u32) -> Vec<String> {
     let lost = lost(
         function,
@@ -161,7 +159,7 @@ fn a_library_that_cannot_be_used_at_all_is_told_from_one_that_is_not_there() {
     }
 }
 
-/// Whatever `gpumon --json` has as absent, by its place.
+/// Returns the paths of all absent readings in `gpumon --json`.
 fn absent(value: &Value, path: &str) -> BTreeSet<String> {
     let below = |(name, value): (String, &Value)| absent(value, &format!("{path}.{name}"));
     match value {
@@ -181,7 +179,7 @@ fn absent(value: &Value, path: &str) -> BTreeSet<String> {
     }
 }
 
-/// The lines of `nvidia-smi -q` without a value, with the section that each stands in.
+/// Returns the lines of `nvidia-smi -q` without a value, each with its section.
 fn lines_without_value(fake: &Fake) -> BTreeSet<String> {
     let log = stdout(&fake.gpumon(&["smi", "-q"]).output().unwrap());
     assert!(log.lines().count() > 300, "{log}");
@@ -233,7 +231,7 @@ fn a_newer_driver_loses_no_reading_that_has_a_successor() {
     let collected = complete(|samples| collect(&whole, samples));
     let (once, log) = (absent(&whole.json(), ""), lines_without_value(&whole));
     for (driver, fake, is_without_application_clocks) in drivers {
-        // They have no successor.
+        // Application clocks have no successor.
         let is_known = |what: &String| {
             let is_application_clock =
                 what.contains(".application_clocks.") || what.contains("Applications Clocks: ");

@@ -1,4 +1,4 @@
-//! `/api/v1/history`, `gpumon serve --data-dir` and what is left when the server is gone.
+//! `/api/v1/history`, and the history in a data directory after the server has ended.
 
 use std::{thread, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::support::{Fake, PATIENCE, Server, eventually, send, signal, stderr, s
 
 const FOLDER: &str = "history";
 
-/// As often as a chart asks.
+/// The interval at which a chart requests data.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 fn over(fake: &Fake, folder: &str) -> Server {
@@ -94,7 +94,7 @@ fn a_span_is_as_fine_as_it_may_be_and_bad_questions_are_answered_with_what_there
 fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     let fake = Fake::new("gpus = 1");
     let folder = folder(&fake);
-    // The first ten seconds may have begun before.
+    // The first ten seconds of the history may have started before the server.
     let begun_ms = now_ms() - 10_000;
     let mut server = over(&fake, &folder);
     eventually("it is ready", || server.get("/readyz").status == 200);
@@ -159,8 +159,8 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
         history["means"].as_u64().is_some_and(|means| means > 0),
         "{history}"
     );
-    // Where a span begins before the restart, all of it is of ten seconds: nothing lies further
-    // apart than that.
+    // A range that starts before the restart has a resolution of ten seconds, the finest one on
+    // disk.
     assert_eq!(span["resolution_ms"], 10_000, "{span}");
     assert!(
         snapshot["events"]
@@ -171,7 +171,7 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
         "and events"
     );
 
-    // Asked to end, it writes what it has of the ten seconds in progress.
+    // On SIGTERM, the server also writes the unfinished ten seconds.
     let asked_ms = now_ms();
     let (status, took) = server.terminate();
     assert!(status.success() && took < PATIENCE, "{status}, {took:?}");
@@ -215,7 +215,7 @@ fn a_folder_that_cannot_be_used_costs_history_on_disk_and_nothing_else() {
     std::fs::write(fake.path("file"), "").unwrap();
     let folder = fake.path("file/history").to_str().unwrap().to_owned();
     let mut server = over(&fake, &folder);
-    // Alerts name the same folder, and whoever starts first speaks first.
+    // Alerts use the same folder, so the first message may come from either.
     let told = loop {
         let message = server.next_message();
         if message.contains("the directory cannot be created") {

@@ -1,4 +1,4 @@
-//! Clients that send garbage or never read harm nobody else.
+//! Clients that send garbage or never read do not affect others.
 
 use std::{
     io::{Read, Write},
@@ -66,11 +66,12 @@ async fn clients_that_never_read_delay_nobody() {
     let silent: Vec<_> = (0..20).map(|_| upgraded(server.port)).collect();
     let mut witness = server.stream().await;
     witness.next_of("sample").await;
-    // Long enough to fill what the system buffers for those that do not read.
+    // By then, the buffers of the clients that do not read are full.
     for _ in 0..100 {
         witness.next_of("sample").await;
     }
-    // A witness that others delay falls ever further behind; on a busy machine it catches up.
+    // On a busy machine, the witness may be late but catches up. If it were delayed by other
+    // clients, it would fall further and further behind.
     let until = Instant::now() + PATIENCE;
     loop {
         let sample = witness.next_of("sample").await;
@@ -90,8 +91,7 @@ async fn clients_that_never_read_delay_nobody() {
     });
 }
 
-/// A connection that has become a WebSocket, and from which nothing but the answer's first bytes is
-/// ever read.
+/// Returns a WebSocket connection from which only the first bytes of the answer are read.
 fn upgraded(port: u16) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let request = format!(

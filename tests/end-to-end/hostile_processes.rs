@@ -1,4 +1,4 @@
-//! What a process that any user may run does to the collector that reads about it: nothing.
+//! Processes of ordinary users that try to disturb the collector which reads their data.
 
 use std::{
     fs::{self, Permissions},
@@ -23,13 +23,13 @@ use crate::support::Fake;
 
 const INTERVAL_MS: u64 = 250;
 
-/// A user who is nobody else.
+/// The user ID of `nobody`.
 const NOBODY: u32 = 65_534;
 
 struct Holder(Child);
 
 impl Holder {
-    /// With these arguments behind its own, as this user.
+    /// Starts a process with these additional arguments as this user.
     fn new(arguments: &[&str], uid: u32) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", "read x", "kernel"]).args(arguments);
@@ -50,8 +50,8 @@ impl Holder {
         )
     }
 
-    /// A helper that says when it is ready; `None`, with the reason printed, where this machine has
-    /// no means for it.
+    /// Starts a helper and waits until it is ready. Returns `None`, and prints the reason, if this
+    /// machine cannot run it.
     fn python(code: &str, arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
         command
@@ -78,7 +78,7 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // One that has a file system mounted ends by itself, and takes that with it.
+        // A helper with a mounted file system unmounts it when its input is closed, and then exits.
         drop(self.0.stdin.take());
         for _ in 0..100 {
             if matches!(self.0.try_wait(), Ok(Some(_))) {
@@ -91,7 +91,7 @@ impl Drop for Holder {
     }
 }
 
-/// What was seen of a collector.
+/// The records and the memory of a collector.
 struct Seen {
     samples: Vec<Value>,
     longest_line: usize,
@@ -99,8 +99,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// The same, of a run that was on time. A busy machine may delay some runs, and no collector
-    /// delays all of them.
+    /// Returns the result of a run in which everything was on time. A busy machine may delay some
+    /// runs, so several are tried.
     #[track_caller]
     fn on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let mut reason = String::new();
@@ -114,7 +114,7 @@ impl Seen {
         panic!("{reason} in each of five runs");
     }
 
-    /// Runs a collector as this user over two GPUs that all of these processes hold.
+    /// Runs a collector as this user, over two GPUs that are used by all of these processes.
     fn of(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let process = |pid: &u32| {
             [0, 1]
@@ -162,7 +162,7 @@ impl Seen {
                 .unwrap();
             value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
         };
-        // Without the pages of the program itself, of which a debug build has tens of MiB.
+        // The pages of the program itself are not counted, because a debug build has tens of MiB.
         seen.peak_bytes = field("VmHWM:") - field("RssFile:");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -170,7 +170,7 @@ impl Seen {
         Some(seen)
     }
 
-    /// Returns what is late: a GPU that hangs, an old reading, or a sample.
+    /// Returns the first delay: a GPU that hangs, an old reading, or a late sample.
     fn find_delay(&self) -> Option<String> {
         let at_ms = |value: &Value| value["at_ms"].as_u64().unwrap();
         for sample in &self.samples {
@@ -194,7 +194,7 @@ impl Seen {
             .map(|ms| format!("samples are {ms} ms apart"))
     }
 
-    /// A process as the last sample has it, the same on both GPUs.
+    /// Returns a process in the last sample, which must be the same on both GPUs.
     #[track_caller]
     fn process(&self, pid: u32) -> &Value {
         let [one, other] = [0, 1].map(|gpu| {
@@ -214,7 +214,7 @@ impl Seen {
     }
 }
 
-/// Those who collect and those who are looked at, by their numbers.
+/// Returns pairs of user IDs: of the collector, and of the processes that it reads.
 fn users() -> Vec<(u32, u32)> {
     if geteuid().is_root() {
         return vec![(0, NOBODY), (NOBODY, NOBODY), (0, 0)];
@@ -223,14 +223,14 @@ fn users() -> Vec<(u32, u32)> {
     vec![(geteuid().as_raw(), geteuid().as_raw())]
 }
 
-/// A folder that every user may look into.
+/// Returns a folder that every user can read.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-/// A connection file of each kind that is none, and a real one at the end.
+/// Creates one connection file of each invalid kind, and a valid one at the end.
 fn connection_files(folder: &Path) -> Vec<PathBuf> {
     let all = Mode::from_raw_mode(0o666);
     let path = |name: &str| folder.join(format!("kernel-{name}.json"));
@@ -259,7 +259,7 @@ fn connection_files(folder: &Path) -> Vec<PathBuf> {
     names.into_iter().map(path).collect()
 }
 
-/// Why a file that may not be read tells no path.
+/// Returns the absent value for a file that cannot be read. It does not contain the path.
 fn refused() -> Value {
     json!({"absent": "no_permission"})
 }
@@ -322,7 +322,7 @@ fn root_does_not_read_for_a_user_what_that_user_may_not() {
     );
 }
 
-/// Mounts a file system that never answers, and takes it away at the end of its input.
+/// A script that mounts a file system that never answers, and unmounts it when its input is closed.
 const DEAD_MOUNT: &str = r"
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -353,7 +353,7 @@ fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothin
             continue;
         };
         let process = seen.process(stuck.pid());
-        // What its cgroup tells is known all the same, where that is something.
+        // The owner can still be found from the cgroup.
         let owner = &process["owner"];
         assert!(
             owner["absent"] == "not_read_yet" || owner["partial"] == true,
@@ -372,7 +372,7 @@ fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothin
     }
 }
 
-/// Has its command line begin at a mapping of so many bytes, as any user may.
+/// A script whose command line begins in a mapping of a given size, which any user can do.
 const MAPPED_ARGUMENTS: &str = r"
 import ctypes, mmap, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,5 +1,5 @@
-//! Hosts over ssh: a real sshd on loopback, behind which are machines with gpumon, with nvidia-smi
-//! alone, and such as hang, die, refuse or babble.
+//! Hosts over ssh: a real sshd on loopback. Some hosts have gpumon, some only nvidia-smi, and
+//! others hang, exit, refuse the connection or send garbage.
 
 use std::{
     fs,
@@ -17,13 +17,13 @@ use crate::support::{PATIENCE, Server, Stream, Tty, ask_with, gpumon, signal, st
 
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Ports of the kinds of hosts, of which the last refuses connections.
+/// The number of ports, one for each kind of host. The last one refuses connections.
 const PORTS: u16 = 9;
 
-/// How often ports are chosen before a test gives up.
+/// The maximum number of attempts to find free ports.
 const ATTEMPTS: u32 = 5;
 
-/// A real sshd, and the configuration with which ssh finds it.
+/// A running sshd, and the configuration with which ssh finds it.
 struct Sshd {
     folder: TempDir,
     sshd: Child,
@@ -35,7 +35,7 @@ impl Sshd {
         started.expect("sshd has the ports that were free")
     }
 
-    /// Returns nothing if another program has taken a port meanwhile.
+    /// Returns `None` if another program has taken a port.
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/sshd.sh");
@@ -87,7 +87,7 @@ impl Sshd {
         Server::start(self.gpumon(hosts, &["--listen", "127.0.0.1:0"]))
     }
 
-    /// Processes on this machine that are ssh to these hosts.
+    /// Returns the local ssh processes for these hosts.
     fn near(&self) -> Vec<u32> {
         let config = self.config();
         let config = config.to_str().unwrap();
@@ -98,7 +98,7 @@ impl Sshd {
         })
     }
 
-    /// Processes on the hosts, which are this machine, too.
+    /// Returns the processes on the hosts, which also run on this machine.
     fn far(&self) -> Vec<u32> {
         let mark = format!("GPUMON_TEST_FOLDER={}", self.folder.path().display());
         pids(|pid| {
@@ -124,7 +124,7 @@ impl Drop for Sshd {
     }
 }
 
-/// The first of as many ports in a row as there are kinds of hosts.
+/// Returns the first of several consecutive free ports, one for each kind of host.
 fn free_ports() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     loop {
@@ -171,7 +171,7 @@ fn up(fleet: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The node's place, its health, and why it is not up.
+/// Returns the index of a node, its health, and the reason if it is not up.
 fn node(fleet: &Value, name: &str) -> (usize, String, String) {
     let names = fleet["nodes"]["name"].as_array().unwrap();
     let place = names.iter().position(|known| known == name).unwrap();
@@ -186,7 +186,7 @@ fn node(fleet: &Value, name: &str) -> (usize, String, String) {
     )
 }
 
-/// Until these are up; nothing else may be meanwhile.
+/// Waits until these nodes, and no others, are up.
 fn until_up(server: &Server, names: &[&str]) -> Value {
     let mut last = Value::Null;
     until(&format!("{names:?} are up"), || {
@@ -214,7 +214,7 @@ fn hosts_that_hang_die_refuse_or_babble_keep_nobody_from_the_others() {
         (&"partial".into(), &"hosts".into())
     );
     assert_eq!(told["gpus"]["node"].as_array().unwrap().len(), 9);
-    // Neither was waited for.
+    // The command did not wait for these hosts.
     for name in ["hang1", "stuck1"] {
         assert_ne!(node(&told, name).1, "up");
     }

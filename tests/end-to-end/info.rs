@@ -1,4 +1,4 @@
-//! `gpumon info`: GPUs and CPU; and drivers that are none, each with its own words.
+//! `gpumon info`: GPUs and CPU, and a specific error for each invalid driver.
 
 use std::{fs, process::Command};
 
@@ -16,7 +16,7 @@ fn every_gpu_is_told_with_what_it_can_do_at_best() {
         (&gpu["index"], &gpu["compute_capability"]),
         (&1.into(), &"9.0".into())
     );
-    // The bus is 768 bytes wide and carries two bits in each of 3.201 thousand million clocks.
+    // The bus is 768 bytes wide, with two transfers per clock at 3.201 GHz.
     assert!(
         (gpu["memory_bytes_per_second"].as_f64().unwrap() - 768.0 * 3.201e9 * 2.0).abs() < 1.0,
         "{gpu}"
@@ -61,7 +61,7 @@ fn every_gpu_is_told_with_what_it_can_do_at_best() {
     }
 }
 
-/// The two libraries count GPUs in their own ways; the UUID tells which is which.
+/// The two libraries number GPUs differently, so GPUs are matched by UUID.
 #[test]
 fn links_are_those_of_the_gpu_with_the_same_uuid() {
     let nvml = Fake::new("[[gpu]]\nindex = 1\nnvlinks = 18\nnvlinks_down = [3]");
@@ -82,10 +82,10 @@ fn links_are_those_of_the_gpu_with_the_same_uuid() {
     assert!(linked["nvlinks"] == 17 && rate > 17e9, "{linked}");
 }
 
-/// `gpumon` with arguments, over some library.
+/// A function that returns `gpumon` with these arguments and a certain library.
 type Over = dyn Fn(&[&str]) -> Command;
 
-/// Each bad library has its own words and its cure, whatever is asked of it, and nothing panics.
+/// Each invalid library has its own error and remedy with every command, and nothing panics.
 #[test]
 fn bad_libraries_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();

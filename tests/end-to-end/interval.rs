@@ -1,4 +1,5 @@
-//! How often samples come: as often as each client asks for, and no more often than anybody does.
+//! The sample interval: each client gets the interval that it requests, and the collector uses the
+//! shortest of them.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,7 +13,7 @@ use crate::support::{Fake, Server, Stream, signal};
 
 const TEN_HZ: &str = r#"{"type":"interval","ms":100}"#;
 
-/// The types and times of the frames that come within `time`.
+/// Returns the frames that arrive within `time`.
 async fn frames(stream: &mut Stream, time: Duration) -> Vec<Value> {
     let begun = Instant::now();
     let mut frames = Vec::new();
@@ -87,7 +88,7 @@ async fn a_client_gets_what_it_asks_for_and_the_one_beside_it_no_more_than_befor
         "history is no denser for it: {times:?}"
     );
 
-    // Whoever looks away, or goes, asks for nothing any more.
+    // A paused or closed connection no longer counts.
     fast.send(r#"{"type":"pause"}"#).await;
     slow.until(|frame| frame["type"] == "sample" && frame["interval_ms"] == 1000)
         .await;

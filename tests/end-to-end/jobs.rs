@@ -1,5 +1,4 @@
-//! To whom schedulers have given GPUs, whose processes are on them, and what a job made of its
-//! GPUs.
+//! Allocations by schedulers, the jobs of processes, and the GPU use of a job.
 
 use std::{fs, path::Path};
 
@@ -25,7 +24,7 @@ const POD: &str = "0::/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555
                    0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope";
 const SLUID: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
 
-/// Processes of which `/proc` is made up: PID, cgroup and environment.
+/// Writes a fake `/proc` with these processes: PID, cgroup and environment.
 fn proc_with(root: &Path, processes: &[(u32, &str, &str)]) {
     for (pid, cgroup, environment) in processes {
         let folder = root.join(pid.to_string());
@@ -88,8 +87,8 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     let uuids = uuids(&fake);
     let (gpustat, socket) = (fake.path("gpustat"), fake.path("kubelet.sock"));
     fs::create_dir(&gpustat).unwrap();
-    // What this test writes is its own user's, who is that of the made-up processes only where it
-    // runs as root.
+    // The file belongs to the user who runs the test. This is the user of the fake processes only
+    // if the test runs as root.
     let own = rustix::process::geteuid().as_raw();
     for gpu in [2, 3] {
         fs::write(gpustat.join(&uuids[gpu]), format!("88125 {own}\n")).unwrap();
@@ -228,7 +227,7 @@ fn a_kubelet_that_refuses_is_reported_once_and_costs_nothing_else() {
     eventually("readings go on", || server.get("/readyz").status == 200);
 }
 
-/// Buckets of two GPUs, of which the second did nothing, and their job.
+/// Writes buckets of a job with one busy and one idle GPU.
 pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
     let first_ms = (now_ms() / BUCKET_MS - 2 * minutes * 6) * BUCKET_MS;
     let stats = |busy: f64| {

@@ -1,5 +1,5 @@
-//! One probe per machine: users' own servers show what the system's reads, and nothing of other
-//! users.
+//! One probe per machine: servers of users show the readings of the system's server, without data
+//! of other users.
 
 use std::{
     fs::{self, Permissions},
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Fake, Server, ask_socket, eventually, send};
 
-/// Users whom no test has anything else of, by their numbers: the system service's, one of the
-/// machine, and another.
+/// User IDs that nothing else on the machine uses: the system service, a user of the machine, and
+/// another user.
 const SERVICE: u32 = 61_701;
 const ANA: u32 = 61_702;
 const OTHER: u32 = 61_703;
@@ -29,14 +29,14 @@ const OTHER: u32 = 61_703;
 /// The duration for which the cost of servers is measured.
 const MEASURED: Duration = Duration::from_secs(15);
 
-/// What stands on the other user's command line.
+/// A secret in the command line of the other user.
 const SECRET: &str = "--token=hunter2";
 
-/// A machine with a service, whose driver lists a process of each user. Where the tests do not run
-/// as root, all are one.
+/// A machine with a service, whose driver lists a process of each user. If the tests do not run as
+/// root, all users are the same.
 struct Machine {
     fake: Fake,
-    /// What ends with the machine.
+    /// The processes, which are killed together with the machine.
     _processes: Vec<Process>,
     ana_pid: u32,
 }
@@ -105,7 +105,7 @@ impl Machine {
         self.fake.path("run/public.sock")
     }
 
-    /// The service of the system; with `source`, of other GPUs than the driver's.
+    /// Starts the system's service. With `source`, it shows other GPUs than the driver's.
     fn service(&self, source: &[&str]) -> Server {
         let socket = self.socket();
         let arguments = [
@@ -122,7 +122,7 @@ impl Machine {
         Server::start(command)
     }
 
-    /// The server of a user of the machine.
+    /// Starts the server of a user.
     fn of_ana(&self, arguments: &[&str]) -> Server {
         let mut command = self.command_of_ana(arguments);
         become_user(&mut command, ANA);
@@ -152,7 +152,7 @@ fn is_own(server: &Server) -> bool {
     collector["joined"].is_null() && server.get("/readyz").status == 200
 }
 
-/// The processes of each GPU.
+/// Returns the processes of all GPUs.
 fn processes(sample: &Value) -> Vec<Value> {
     let gpus = sample["gpus"].as_array().unwrap().iter();
     gpus.flat_map(|gpu| gpu["processes"].as_array().cloned().unwrap_or_default())
@@ -289,7 +289,7 @@ fn marks_of_a_user_s_server_stay_there_and_those_of_the_system_s_are_shown() {
     };
     for (server, text) in [(&service, "of all"), (&ana, "own")] {
         let marked = mark(server, text);
-        // Root may set marks everywhere.
+        // Root may set marks on every server.
         assert!(
             !geteuid().is_root() || marked.status < 300,
             "{}",
@@ -320,7 +320,7 @@ fn while_the_system_s_server_is_away_a_collector_reads_and_then_it_is_joined_aga
     let mut service = machine.service(&[]);
     let ana = machine.of_ana(&[]);
     eventually("it has joined", || is_joined(&ana));
-    // A service that is restarted is waited for.
+    // If the service is restarted, the user's server waits for it.
     service.terminate();
     eventually("it is said that it is gone", || {
         ana.get("/readyz")
@@ -389,7 +389,7 @@ fn a_pause_of_the_system_s_server_releases_the_gpus_for_its_users_too() {
     assert_eq!(ask_socket(&control, "POST /api/v1/pause").status, 200);
     let state = || ana.get("/api/v1/snapshot").json()["collector"]["state"].clone();
     eventually("its users see it", || state() == "paused");
-    // A collector of its own would hold what was released.
+    // A collector of the user's server would use the GPUs that were released.
     sleep(Duration::from_secs(7));
     assert_eq!((state(), ana.collector()), (json!("paused"), None));
     assert_eq!(ask_socket(&control, "POST /api/v1/resume").status, 200);
@@ -452,7 +452,7 @@ fn a_server_that_shows_something_else_is_not_joined_and_one_that_breaks_off_is_l
     eventually("a collector reads", || is_own(&ana));
     drop((simulated, ana));
 
-    // Neither do those who say what to read, or that they do not want to.
+    // Servers whose options name another source or disable joining read the driver themselves.
     let _service = machine.service(&[]);
     let library = machine.fake.path("libnvidia-ml.so.1");
     let another = machine.fake.path("another.so");
@@ -518,7 +518,7 @@ fn a_server_of_another_pid_namespace_where_numbers_mean_other_processes_is_not_j
     eventually("a collector reads", || is_own(&ana));
 }
 
-/// Nanoseconds of a processor that the threads of a process have used.
+/// Returns the processor time of all threads of a process in nanoseconds.
 fn used_ns(pid: u32) -> u64 {
     let of =
         |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
@@ -541,7 +541,7 @@ fn a_server_that_has_joined_costs_less_than_one_with_a_collector() {
         is_joined(&joined) && is_own(&alone) && service.get("/readyz").status == 200
     });
     let used = |server: &Server| used_ns(server.child.id()) + server.collector().map_or(0, used_ns);
-    // The first seconds are those of the start.
+    // The work of the start is not measured.
     sleep(Duration::from_secs(3));
     let before = [used(&joined), used(&alone)];
     sleep(MEASURED);

@@ -1,4 +1,4 @@
-//! What was learned of each GPU survives the process that learned it.
+//! Learned values of each GPU are kept when the process ends.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use crate::support::{Fake, Server, eventually, stderr};
 
 const BUSY: &str = "[[gpu]]\nindex = 0\nutilization_percent = 90\npower_watts = 400\n";
 
-/// For how long loads of the only GPU have been seen.
+/// Returns the seconds of load that were observed on the only GPU.
 fn seconds_in(file: &Path) -> Option<f64> {
     let content: Value = serde_json::from_str(&fs::read_to_string(file).ok()?).unwrap();
     let [gpu] = &content["gpus"].as_object()?.values().collect::<Vec<_>>()[..] else {
@@ -23,7 +23,7 @@ fn seconds_in(file: &Path) -> Option<f64> {
     )
 }
 
-/// It is told every ten seconds what has been learned.
+/// A collector reports its learned values every ten seconds.
 #[test]
 fn a_collector_goes_on_with_what_was_learned_before_and_a_broken_file_costs_no_reading() {
     let fake = Fake::new(BUSY);
@@ -60,8 +60,8 @@ fn a_killed_server_keeps_what_was_learned() {
     let folder = fake.path("data");
     let file = folder.join("learned.json");
     let has_learned = || seconds_in(&file) > Some(5.0);
-    // A busy machine takes few samples, and less is learned from them. The collector may also have
-    // no time to write it. The next server adds to it.
+    // On a busy machine, there are fewer samples to learn from, and the collector may have no time
+    // to write the file. So the next server continues with the same file.
     for _ in 0..8 {
         if has_learned() {
             return;
@@ -75,12 +75,12 @@ fn a_killed_server_keeps_what_was_learned() {
                 folder.to_str().unwrap(),
             ],
         );
-        // Nobody watches, so the collector learns every ten seconds and keeps what it has learned
-        // every ten seconds: after 21 seconds, it has kept at least ten.
+        // Without clients, the collector learns and saves every ten seconds. After 21 seconds, it
+        // has saved at least once.
         let mut first_ms = None;
         eventually("enough is known", || {
             let at_ms = server.get("/api/v1/usage").json()["at_ms"].as_u64();
-            // Zero until the first sample.
+            // The time is zero until the first sample.
             let at_ms = at_ms.filter(|at_ms| *at_ms > 0);
             first_ms = first_ms.or(at_ms);
             at_ms.is_some() && at_ms >= first_ms.map(|first| first + 21_000)

@@ -1,5 +1,4 @@
-//! Libraries that are not what they should be: each is told with its cure, and a server waits for a
-//! better one.
+//! Invalid libraries: each has an error with its remedy, and a server waits for a valid one.
 
 use std::fs;
 
@@ -13,7 +12,7 @@ fn elf(machine: u16) -> Vec<u8> {
     header.extend(machine.to_le_bytes());
     header.extend([1, 0, 0, 0]);
     header.resize(52, 0);
-    // The sizes of this header and of its tables' entries.
+    // The sizes of the header and of the entries of its tables.
     header.extend([64, 0, 56, 0, 0, 0, 64, 0, 0, 0, 0, 0]);
     header
 }
@@ -92,7 +91,7 @@ fn a_library_of_long_ago_gives_what_it_has() {
             .iter()
             .filter(|(_, reason)| *reason != "not_supported")
             .collect();
-        // Where the driver does not tell, the system is asked.
+        // The system provides the values that this driver lacks.
         assert!(
             others
                 .iter()
@@ -102,7 +101,7 @@ fn a_library_of_long_ago_gives_what_it_has() {
     }
 }
 
-/// It is looked for again every fifteen seconds.
+/// The server searches for a library every fifteen seconds.
 pub(crate) async fn a_server_over_a_library_that_is_missing_takes_the_one_that_is_installed() {
     let fake = Fake::new("gpus = 2");
     let library = fake.path("libnvidia-ml.so.1");

@@ -73,7 +73,7 @@ fn prints_now(mut command: Command, format: &str, minutes_east: i32) -> String {
     let to_ms = now_ms();
     let text = stdout(&output);
     assert!(output.status.success(), "{command:?}: {}", stderr(&output));
-    // A server shows its latest sample, which is older than the run.
+    // A server shows its latest sample, which may be older than the run.
     let mut seconds = from_ms / 1000 - 30..=to_ms / 1000;
     let is_shown =
         seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));
@@ -132,7 +132,7 @@ fn every_form_of_tz_sets_local_time() {
             "{name}: {message}"
         );
     }
-    // This is the usual setting of a system without time zones.
+    // A system without time zones usually has these settings.
     for (name, minutes_east) in [("UTC", 0), ("Etc/UTC", 0), ("IST-5:30", INDIA_MINUTES)] {
         assert_eq!(time(name, &none, minutes_east), "", "{name}");
     }
@@ -266,7 +266,7 @@ fn recorded_moments_use_local_time() {
 fn server_silences_alerts_in_local_time() {
     let fake = Fake::new(SCENARIO);
     let zoneinfo = zoneinfo(&fake);
-    // The span is two hours around the current time in India.
+    // The range is two hours around the current time in India.
     let [from, to] = [-1, 1].map(|hours| {
         let at_ms = now_ms().checked_add_signed(hours * 3_600_000).unwrap();
         format_local(at_ms, INDIA_MINUTES, "%H:%M")

@@ -1,4 +1,4 @@
-//! What takes long, and only by waiting: all of it at once, so that it takes no longer than the
+//! Tests that mostly wait. They run in parallel, so that all of them take no longer than the
 //! longest.
 
 use std::thread;

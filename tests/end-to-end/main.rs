@@ -1,4 +1,5 @@
-//! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
+//! Tests of the real `gpumon` with the fake NVML library, through the real `dlopen`, sockets and
+//! processes.
 
 mod alerts;
 mod alone;

@@ -1,4 +1,4 @@
-//! `gpumon mark` and `POST /api/v1/marks`: moments that people mark for everybody who looks.
+//! `gpumon mark` and `POST /api/v1/marks`: moments that people mark for all clients.
 
 use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
         .unwrap();
     assert_eq!(told["user"], stdout(&user).trim());
 
-    // One of a moment before it stands before it for whoever comes later.
+    // New clients receive marks in the order of their times.
     let earlier = post(
         &server,
         &json!({ "text": "epoch 2", "at_ms": at_ms - 1000 }),
@@ -69,7 +69,7 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
         .collect();
     assert_eq!(texts, ["epoch 2", "epoch 3\u{fffd}[31m"]);
 
-    // It is no fault of a GPU.
+    // A mark is not a condition of a GPU.
     assert_eq!(hello["sample"]["gpus"][0]["conditions"], json!([]));
     assert!(!server.get("/metrics").body.contains("mark"));
 }

@@ -1,10 +1,10 @@
-//! `/metrics`: what Prometheus is told.
+//! The metrics for Prometheus at `/metrics`.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{Fake, Server, eventually};
 
-/// The value of a series by its whole name, as `name{label="value"}`.
+/// Returns the value of a series, for example `name{label="value"}`.
 fn value(page: &str, series: &str) -> Option<f64> {
     page.lines()
         .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())

@@ -1,4 +1,4 @@
-//! MIG, switched on and off while everything runs.
+//! MIG mode is switched on and off while the server runs.
 
 use serde_json::Value;
 

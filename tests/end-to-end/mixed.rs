@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::support::{Fake, Server, eventually, stderr, stdout};
 
-/// The MI300X.
+/// The UUID of the MI300X.
 const UUID: &str = "GPU-aaaaaaa000083000";
 
-/// Files below `/sys` of an Instinct MI300X that this test's own process computes on, and of GPUs
-/// of Intel that nobody uses.
+/// Creates files below `/sys` for an Instinct MI300X with work of this test's process, and for idle
+/// GPUs of Intel.
 fn make_tree() -> Tree {
     let tree = Tree::new();
     let package = scenario::add_mixed(&tree);
@@ -24,7 +24,7 @@ fn make_tree() -> Tree {
     tree
 }
 
-/// Runs gpumon without the variables of a scheduler.
+/// Runs gpumon without the environment variables of a scheduler.
 fn run_with(fake: &Fake, tree: &Tree, arguments: &[&str]) -> Output {
     let mut command = fake.gpumon(arguments);
     for variable in [
@@ -44,7 +44,8 @@ fn print_with(fake: &Fake, tree: &Tree, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the JSON of all GPUs. A busy machine may leave a GPU without an answer in time.
+/// Returns the JSON of all GPUs. On a busy machine, a GPU may not answer in time, so the command is
+/// repeated.
 fn print_complete(fake: &Fake, tree: &Tree) -> Value {
     let mut answer = Value::Null;
     eventually("all GPUs answer", || {
@@ -151,7 +152,7 @@ fn machine_without_nvidia_driver_shows_others() {
     assert_eq!(only["inventory"]["gpus"][1]["uuid"], "PCI-0000:84:00.0");
 }
 
-/// A node of MI300X in partitions, with programs in a procfs of its own.
+/// A node with a partitioned MI300X, whose programs are in a fake procfs.
 #[test]
 fn partitions_have_use_processes_and_owners() {
     let (fake, tree) = (Fake::new("gpus = 1\n"), Tree::new());
@@ -274,7 +275,7 @@ fn workloads_refuse_gpus_of_other_vendors() {
     }
 }
 
-/// Every finding of a check, with its verdict.
+/// Returns all findings of a check, with their verdicts.
 fn list_findings(report: &Value, check: &str) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter();
     let own = checks.filter(|found| found["check"] == check);
@@ -315,7 +316,7 @@ fn doctor_checks_drivers_of_all_vendors() {
     assert!(gpu.contains("AMD Instinct MI300X"), "{gpu}");
 }
 
-/// The boards, the samples and the details of a source, without times and IDs.
+/// Returns the boards, samples and details of a source, without times and IDs.
 fn read_gpus(fake: &Fake, sysfs: &Path, source: &str) -> Value {
     let mut command = fake.gpumon(&["--source", source, "--json"]);
     let output = command.env("GPUMON_SYSFS", sysfs).output().unwrap();
@@ -330,11 +331,11 @@ fn read_gpus(fake: &Fake, sysfs: &Path, source: &str) -> Value {
             if gpu["board"].is_object() {
                 gpu["board"]["serial"].take();
             }
-            // The machine's free memory is that of this moment.
+            // The free memory of the machine changes all the time.
             if gpu["memory_kind"] == "unified" {
                 gpu["memory"]["free_bytes"].take();
             }
-            // The process runs, and its own memory is that of this moment.
+            // The host memory of the running process changes all the time.
             let processes = gpu.get_mut("processes").and_then(Value::as_array_mut);
             for process in processes.into_iter().flatten() {
                 process["host_memory_bytes"].take();

@@ -1,5 +1,5 @@
-//! `gpumon oom` over a driver whose memory several processes share, and on the model: what it shows
-//! is true, nothing of it is left, and nobody else goes without.
+//! `gpumon oom` over a driver whose memory several processes share: every statement is true, all
+//! memory is freed, and other programs are not disturbed.
 
 use std::{
     fs,
@@ -20,15 +20,14 @@ use crate::support::{
 };
 
 const MIB: u64 = 1 << 20;
-/// What the fake device has where nothing else is said, and what of it stays free.
+/// The memory of the fake device by default, and the part of it that stays free.
 const TOTAL: u64 = 2048 * MIB;
 const RESERVE: u64 = 512 * MIB;
-/// What is held where it is as full as it gets: in whole pages, and with something left for the
-/// driver itself.
+/// The memory in use when the device is as full as allowed. It is a multiple of the page size, and
+/// some memory is left for the driver itself.
 const FULL: u64 = 1520 * MIB;
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
-/// All demonstrations.
 const ALL: [&str; 8] = [
     "huge",
     "fill",
@@ -40,7 +39,7 @@ const ALL: [&str; 8] = [
     "not-memory",
 ];
 
-/// A driver, and the folder in which its processes share the state of its device.
+/// A driver, and the folder with the shared state of its device.
 struct Shared {
     cuda: FakeCuda,
     folder: TempDir,
@@ -63,13 +62,13 @@ impl Shared {
         command
     }
 
-    /// `gpumon oom` on the device, reported as JSON.
+    /// Returns `gpumon oom` on the device with JSON output.
     fn oom(&self, arguments: &[&str]) -> Command {
         let all = [&["oom", "--backend", "cuda", "--json"], arguments].concat();
         self.with_state(self.cuda.gpumon(&all))
     }
 
-    /// What all processes hold together.
+    /// Returns the memory of all processes together.
     fn held(&self) -> u64 {
         holders(&self.state(), UUID)
             .iter()
@@ -77,13 +76,13 @@ impl Shared {
             .sum()
     }
 
-    /// Another program on the device.
+    /// Returns an account for another program on the device.
     fn neighbor(&self) -> Account {
         Account::open(Some(self.state()))
     }
 }
 
-/// The sentences of this kind.
+/// Returns the sentences with this topic.
 fn said<'a>(lines: &'a [Value], topic: &str) -> Vec<&'a str> {
     let of = |line: &&Value| line["report"] == "said" && line["topic"] == topic;
     lines
@@ -163,11 +162,11 @@ fn the_real_error_is_the_drivers() {
     }
 }
 
-/// It would show nothing, and says so.
+/// The demonstration fails, and its result reports this.
 #[test]
 fn what_does_not_happen_as_it_should_is_no_success() {
-    // Without that folder each process has a device of its own, and the second gets what it asks
-    // for.
+    // Without the shared folder, each process has a device of its own, so the second process gets
+    // its memory.
     let cuda = FakeCuda::new("");
     let (code, lines, complaint) =
         lines_of(cuda.gpumon(&["oom", "contend", "--json", "--hold", "100ms"]));
@@ -215,7 +214,7 @@ fn who_interrupts_has_the_memory_back() {
             stderr(&output)
         );
         assert_eq!(json_lines(&stdout(&output)).last().unwrap()["code"], 130);
-        // It gave back by itself, and not only by ending.
+        // The memory was freed explicitly, and not only by the end of the process.
         shared.cuda.counters_at_rest();
         assert_eq!(shared.held(), 0);
     }
@@ -246,11 +245,11 @@ fn who_kills_it_kills_the_second_process_too() {
     signal("-KILL", child.id());
     child.wait().unwrap();
     eventually("the second process is gone", || !is_there());
-    // A process that has ended may still give back its memory.
+    // The memory of a process may still be in use for a moment after it has ended.
     eventually("its memory is free", || shared.held() == 0);
 }
 
-/// What stays free is enough for another program, at any time.
+/// The memory that stays free is always enough for another program.
 #[test]
 fn no_allocation_of_another_program_fails() {
     let shared = Shared::new("");
@@ -267,7 +266,8 @@ fn no_allocation_of_another_program_fails() {
             thread::sleep(Duration::from_millis(50));
         }
         let output = child.wait_with_output().unwrap();
-        // It may have given way, and may have seen that what it showed was disturbed.
+        // The demonstration may have stopped for the other program, or may have noticed the
+        // disturbance.
         assert!(
             matches!(output.status.code(), Some(0 | 1 | 5)),
             "{id}: {}",
@@ -301,7 +301,7 @@ fn it_gives_way_when_others_take_what_stays_free() {
         "{error}"
     );
     assert_eq!(shared.held(), 300 * MIB);
-    // Where others have nearly everything it is refused before it begins.
+    // If other programs use almost all memory, the demonstration is refused at its start.
     assert!(other.take(UUID, 1300 * MIB, TOTAL));
     let (code, lines, _) = lines_of(shared.oom(&["fill"]));
     let failed = lines
@@ -318,7 +318,8 @@ fn it_gives_way_when_others_take_what_stays_free() {
     );
 }
 
-/// The whole way: memory that one program takes through CUDA is what NVML tells another of it.
+/// The full path: memory that one program allocates through CUDA is shown to another program by
+/// NVML.
 #[test]
 fn a_collector_sees_memory_rise_and_fall() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
@@ -352,7 +353,7 @@ fn a_collector_sees_memory_rise_and_fall() {
     assert!(rise.len() >= 4, "the memory rises in steps: {used:?}");
     let own = |gpu: &&&Value| {
         let processes = gpu["processes"].as_array().into_iter().flatten();
-        // The process that works is a child of the one that was started.
+        // The worker is a child of the process that was started.
         let started = |parent: &Value| parent["pid"] == pid;
         processes.clone().any(|process| {
             process["owner"]["parents"]
@@ -381,7 +382,7 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
             && text.contains("GPU 0: Fake NVIDIA H200"),
         "{text}"
     );
-    // The same line is written again and again.
+    // The same line is overwritten repeatedly.
     for words in [
         "0.19 of 2.00 GiB used",
         "1.48 of 2.00 GiB used, 0.50 GiB stay free for others",
@@ -402,7 +403,7 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // In a file there is no bar, and no line is too long to be read.
+    // In a file, there is no bar, and lines are short.
     let command = shared
         .with_state(shared.cuda.gpumon(&["oom", "fill", "--hold", "100ms"]))
         .output()

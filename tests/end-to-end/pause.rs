@@ -1,4 +1,4 @@
-//! `gpumon pause` and `resume`, and the local socket that they use.
+//! `gpumon pause` and `resume`, and their local socket.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use crate::support::{
     stderr, stdout,
 };
 
-/// A user who is not root, and owns nothing.
+/// The user ID of `nobody`.
 const NOBODY: u32 = 65_534;
 
-/// Runs this command, and gives what the server said.
+/// Runs the command, and returns the server's answer.
 #[track_caller]
 fn order(fake: &Fake, arguments: &[&str]) -> Value {
     let output = fake.gpumon(arguments).output().unwrap();
@@ -165,8 +165,7 @@ fn without_a_server_one_line_names_the_cure() {
 fn a_second_server_goes_on_without_the_usual_socket_and_leaves_the_first_its_own() {
     let runtime = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    // Root's usual socket is the machine's only one, so that a test that runs as root does this as
-    // somebody else.
+    // For root, there is only one default socket on the machine, so the test runs as another user.
     let is_root = fs::metadata(runtime.path()).unwrap().uid() == 0;
     let program = runtime.path().join("gpumon");
     copy_program(env!("CARGO_BIN_EXE_gpumon"), &program);

@@ -1,5 +1,5 @@
-//! Directories and files that another user has prepared: nothing is overwritten through links, and
-//! what others can write to does not decide what gpumon does.
+//! Directories and files that another user has prepared: gpumon does not overwrite files through
+//! links, and does not use files that others can write to.
 
 use std::{
     fs::{self, Permissions},
@@ -8,8 +8,8 @@ use std::{
 
 use crate::support::{Fake, Server, eventually, refused};
 
-/// Every name that a server, its collector and benchmarks write in a data directory, and those of
-/// earlier versions.
+/// All names of files that a server, its collector and benchmarks write in a data directory,
+/// including those of earlier versions.
 const NAMES: [&str; 11] = [
     "history.lock",
     "history.db",
@@ -72,7 +72,7 @@ fn links_in_data_directory_overwrite_nothing() {
                 .len()
                 > 2
         });
-        // What is left is written at the end.
+        // On exit, the server writes its remaining data.
         server.terminate();
         for name in links {
             assert_eq!(

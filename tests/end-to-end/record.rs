@@ -1,4 +1,4 @@
-//! `gpumon record`, and what is made of a recording: `replay`, `export` and `compare`.
+//! `gpumon record`, and the commands that read a recording: `replay`, `export` and `compare`.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use crate::support::{
 const SCENARIO: &str =
     "[[gpu]]\nindex = 0\nutilization_percent = 80\n[[gpu]]\nindex = 1\nutilization_percent = 20\n";
 
-/// Records so many seconds, ten samples each.
+/// Records for this many seconds, with ten samples per second.
 #[track_caller]
 fn recorded(fake: &Fake, name: &str, seconds: u32) -> String {
     let path = fake.path(name);
@@ -59,14 +59,14 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
     let lines = json_lines(&unpacked(Path::new(&a)));
     assert_eq!(lines[0]["type"], "inventory");
     let samples = samples(Path::new(&a));
-    // On a busy machine, some come late.
+    // On a busy machine, some samples are late.
     assert!((5..=21).contains(&samples.len()), "{}", samples.len());
     assert!(
         lines.iter().all(|line| line["type"] != "trace"),
         "traces come when they are asked for"
     );
 
-    // CSV: a row for each sample and GPU, with the readings of the samples.
+    // The CSV has a row for each sample and GPU, with the readings of the samples.
     let run = |arguments: &[&str]| {
         let output = fake.gpumon(arguments).output().unwrap();
         assert!(
@@ -259,7 +259,7 @@ fn a_recorder_that_is_killed_loses_ten_seconds_at_most() {
         killed_ms - last_ms
     );
     let whole = fs::read(&path).unwrap();
-    // And what is cut within a block is read to the one before.
+    // A file that ends within a block is read up to the previous block.
     fs::write(&path, [&whole[..], &whole[..40]].concat()).unwrap();
     let output = fake
         .gpumon(&["export", path.to_str().unwrap()])
@@ -280,7 +280,7 @@ fn a_recorder_that_is_killed_loses_ten_seconds_at_most() {
 fn a_full_disk_ends_it_with_a_message_and_what_was_written_can_be_read() {
     let fake = Fake::new(SCENARIO);
     let path = fake.path("a.gz");
-    // Files may have 16 KiB, which is less than half a minute.
+    // Files are limited to 16 KiB, which is enough for less than half a minute.
     let mut shell = std::process::Command::new("bash");
     let command = fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
     shell
@@ -322,7 +322,7 @@ fn ctrl_c_ends_a_recording_of_a_server_and_all_of_it_is_there() {
     eventually("its control socket is there", || control.exists());
     let path = fake.path("a.gz");
     let mut command = fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
-    // Nothing else could be read.
+    // Without this library, only the server can provide readings.
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
     let recorder = started(command);
     std::thread::sleep(Duration::from_secs(3));
@@ -393,7 +393,7 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
         history["to_ms"].as_u64().unwrap() <= at_ms,
         "what comes later is not known yet: {history}"
     );
-    // It goes on from there, to its end, and begins anew.
+    // The replay continues to its end, and can start again.
     assert_eq!(
         steer("{\"paused\":false,\"speed\":100}").json()["speed"],
         100.0
@@ -406,7 +406,7 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
         last_ms
     );
     assert_eq!(steer("{\"paused\":false}").json()["ended"], false);
-    // Nothing takes it for now, and nothing can be changed.
+    // A recording is never used as current data, and nothing can be changed.
     assert_eq!(server.get("/readyz").status, 503);
     for refused in ["/metrics", "/api/v1/answers"] {
         assert_eq!(server.get(refused).status, 409, "{refused}");

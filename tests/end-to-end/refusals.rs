@@ -1,5 +1,5 @@
-//! Bad input, and machines without what gpumon needs: one line that names the cure, the right exit
-//! code, nothing left.
+//! Invalid input, and machines that lack something gpumon needs: one line with the remedy, the
+//! right exit code, and no files left behind.
 
 use std::{fs, net::TcpListener, process::Command};
 
@@ -14,7 +14,7 @@ fn refused(command: Command, code: i32, words: &[&str]) {
     );
 }
 
-/// Checks that clap refuses the arguments, naming all these words and where to read on.
+/// Checks that clap refuses the arguments with these words and a reference to the help.
 #[track_caller]
 fn mistyped(command: Command, words: &[&str]) {
     refused(command, 2, &[words, &["error: ", "try '--help'"]].concat());
@@ -143,7 +143,7 @@ fn a_socket_path_that_exists() {
     first.kill().unwrap();
     first.wait().unwrap();
 
-    // One that is no server of ours may not be removed either.
+    // The socket of another program must not be removed either.
     let datagram = folder.path().join("datagram");
     let _log = std::os::unix::net::UnixDatagram::bind(&datagram).unwrap();
     refused(
@@ -153,7 +153,7 @@ fn a_socket_path_that_exists() {
     );
     assert!(datagram.exists());
 
-    // What a killed server left behind does not keep the next from starting.
+    // The socket file of a killed server does not keep the next server from starting.
     let mut next = gpumon(&["--source", "sim", "serve", "--socket", path])
         .spawn()
         .unwrap();
@@ -287,7 +287,7 @@ fn failed_write_of_help_is_reported() {
             "{arguments:?}: {said}"
         );
     }
-    // No reader is left to see an error.
+    // The error cannot be written anywhere.
     assert_eq!(
         gpumon(&["--bogus"])
             .stderr(full())

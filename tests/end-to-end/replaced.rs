@@ -1,5 +1,5 @@
-//! Collectors that the driver ends: they are replaced, and clients stay, are told, and keep what
-//! they have seen.
+//! Collectors that end because of the driver: they are replaced, and clients stay connected, are
+//! notified, and keep the last readings.
 
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
@@ -11,8 +11,8 @@ fn is_well(frame: &Value) -> bool {
     frame["type"] == "sample" && frame["gpus"].as_array().unwrap().iter().all(is_well)
 }
 
-/// Runs through a fault that begins two seconds after the start, and returns what clients were told
-/// of it.
+/// Runs a scenario with a fault that begins two seconds after the start. Returns the frames about
+/// it that clients received.
 async fn told_of(fault: &str) -> (Value, Value) {
     let fake = Fake::new(&format!(
         "gpus = 2\nstart_ms = {}\n[[fault]]\nfrom_s = 2\n{fault}",
@@ -29,7 +29,7 @@ async fn told_of(fault: &str) -> (Value, Value) {
         snapshot["sample"]["gpus"][1]["uuid"], before["gpus"][1]["uuid"],
         "what was last known stays"
     );
-    // The same connection sees readings again.
+    // The same connection receives new readings.
     let running = stream
         .until(|frame| frame["type"] == "collector" && frame["state"] == "running")
         .await;
@@ -58,7 +58,7 @@ async fn told_of(fault: &str) -> (Value, Value) {
     (told, after)
 }
 
-/// It is looked for again every fifteen seconds.
+/// The server retries every fifteen seconds.
 pub(crate) async fn a_driver_that_is_upgraded_underneath_is_read_by_another_collector() {
     let (told, _) = told_of("kind = \"mismatch\"\nto_s = 5\n").await;
     assert!(

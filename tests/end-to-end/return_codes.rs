@@ -1,5 +1,5 @@
-//! Every return code from every function: the readings that it gives are absent with the right
-//! reason, and nothing else changes, neither about that GPU nor about any other.
+//! All return codes from all functions: the function's readings are absent with the right reason,
+//! and all other readings stay the same.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,32 +13,33 @@ use crate::support::{
     stderr,
 };
 
-/// As many as a scenario can have: each has another function that fails.
+/// The maximum number of GPUs in a scenario. A different function fails for each.
 const GPUS: usize = 64;
 
-/// Each has a thread per GPU, so that more would only wait for each other.
+/// The number of parallel collectors. Each has one thread per GPU, so more of them would not be
+/// faster.
 const AT_A_TIME: usize = 3;
 
-/// `nvmlReturn_t`.
+/// Values of `nvmlReturn_t`.
 const NOT_SUPPORTED: u32 = 3;
 const GPU_IS_LOST: u32 = 15;
-/// `NVML_ERROR_DEPRECATED`: what a function that was removed returns.
+/// `NVML_ERROR_DEPRECATED`, which a removed function returns.
 const DEPRECATED: u32 = 26;
 const UNKNOWN: u32 = 999;
 
-/// Answers rather than failures: how long a list is, and that there is nothing new.
+/// Return codes that are no failures: they report the length of a list, or that there is nothing
+/// new.
 const ANSWERS: [(&str, u32); 3] = [
     ("nvmlDeviceGetAccountingPids", 7),
     ("nvmlDeviceGetRetiredPages_v2", 7),
     ("nvmlDeviceGetProcessesUtilizationInfo", 6),
 ];
 
-/// `NVML_ERROR_FUNCTION_NOT_FOUND`: an older function may take its place.
+/// `NVML_ERROR_FUNCTION_NOT_FOUND`: gpumon may call an older function instead.
 const FUNCTION_NOT_FOUND: u32 = 13;
 
-/// All of them in `make test-full`; else one of each kind, since the pure functions behind a call
-/// are tried with all of them without a process (`probe/src/vendor/nvml/to_model`,
-/// `smi/src/tests`).
+/// Returns all codes in `make test-full`, and otherwise one of each kind. The conversion functions
+/// are tested with all codes by unit tests (`probe/src/vendor/nvml/to_model`, `smi/src/tests`).
 fn codes() -> Vec<u32> {
     if std::env::var_os("GPUMON_TEST_FULL").is_some() {
         return (1..=30).chain([UNKNOWN]).collect();
@@ -57,7 +58,7 @@ fn codes() -> Vec<u32> {
     ]
 }
 
-/// GPUs that have everything, with a long past.
+/// Returns a scenario whose GPUs have all features, and whose buffers are full.
 fn scenario() -> String {
     let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
     let gpus = (0..GPUS).map(|gpu| {
@@ -86,7 +87,7 @@ fn collect(scenario: &str, samples: u32) -> Records {
     Fake::new(scenario).collect(&["--count", &samples.to_string(), "--interval-ms", "300"])
 }
 
-/// How an absent reading says this code.
+/// Returns the reason of an absent reading for this code.
 fn reason(code: u32) -> String {
     match code {
         NOT_SUPPORTED | FUNCTION_NOT_FOUND | DEPRECATED => "not_supported".to_owned(),
@@ -97,7 +98,8 @@ fn reason(code: u32) -> String {
     }
 }
 
-/// The same for this function. Some say by "invalid argument" (2) that a board has no such thing.
+/// Returns the reason for this code from this function. Some functions return "invalid argument"
+/// (2) if a board lacks the feature.
 fn reason_of(function: &str, code: u32) -> String {
     const NONE_BY_ARGUMENT: [&str; 3] = [
         "nvmlDeviceGetFanSpeed_v2",
@@ -106,7 +108,7 @@ fn reason_of(function: &str, code: u32) -> String {
     ];
     let none = code == 2 && NONE_BY_ARGUMENT.contains(&function);
     match reason(if none { NOT_SUPPORTED } else { code }) {
-        // The system is asked then, where the GPUs of this test are not.
+        // gpumon then queries the system, which does not have the GPUs of this test.
         why if function == "nvmlDeviceGetNumaNodeId" && why == "not_supported" => {
             "unknown".to_owned()
         }
@@ -114,7 +116,8 @@ fn reason_of(function: &str, code: u32) -> String {
     }
 }
 
-/// What a GPU lacks that it has when nothing fails: by path, with the reason where there is one.
+/// Returns the readings of a GPU that are absent only because of the failure, with the reason if
+/// there is one.
 fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
     let ((before, _), (after, reasons)) = (whole.readings(gpu), run.readings(gpu));
     let lost = before.keys().filter(|path| !after.contains_key(*path));
@@ -125,10 +128,10 @@ fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
     lost.map(|path| (path.clone(), reason(path))).collect()
 }
 
-/// What each function took away when it returned each code.
+/// The absent readings, by function and return code.
 type Losses = BTreeMap<(&'static str, u32), BTreeSet<String>>;
 
-/// Has each GPU fail in one of these functions, and says what is wrong then.
+/// Makes each GPU fail in one of these functions. Returns complaints about wrong readings.
 fn check(
     functions: &[&'static str],
     code: u32,
@@ -178,14 +181,15 @@ fn check(
                 .chain(lost_with(function))
                 .any(|given| is_of(path, given))
             {
-                // Without the reason, which differs between attempts on a busy machine.
+                // The complaint leaves out the reason, which differs between attempts on a busy
+                // machine.
                 complain(format!("{path} is lost"));
             }
             if !why.is_empty() && *why != reason_of(function, code) {
                 complain(format!("{path} is absent for {why:?}"));
             }
         }
-        // What is lost at every attempt.
+        // These readings were absent at every attempt.
         let lost: BTreeSet<String> = lost.into_keys().collect();
         losses
             .entry((*function, code))
@@ -237,7 +241,8 @@ fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
         complaints
             .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
-    // However it fails, the same is gone; only what does not exist may have something in its place.
+    // All failures make the same readings absent. Only for a function that does not exist, there
+    // may be a replacement.
     for ((function, code), lost) in losses.iter().filter(|(call, _)| !ANSWERS.contains(call)) {
         let like = if reason_of(function, *code) == reason_of(function, NOT_SUPPORTED) {
             NOT_SUPPORTED
@@ -252,7 +257,7 @@ fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
-/// Functions about the system, and those that the fake library cannot tell the GPU of.
+/// Functions that are not about a GPU, or whose GPU is unknown to the fake library.
 const OF_THE_SYSTEM: [&str; 9] = [
     "nvmlSystemGetDriverVersion",
     "nvmlSystemGetNVMLVersion",

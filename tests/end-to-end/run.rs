@@ -1,4 +1,4 @@
-//! `gpumon run` and `gpumon measure`: what commands and processes took of the GPUs.
+//! `gpumon run` and `gpumon measure`: the GPU use of commands and processes.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -127,7 +127,7 @@ fn exit_codes_and_signals_are_the_commands_own() {
         .map(|word| word.to_str().unwrap().to_owned())
         .collect();
     let mut nohup = Command::new("sh");
-    // Of a process that ignores SIGCHLD, the command's end is known all the same.
+    // The end of the command is noticed even if SIGCHLD is ignored.
     nohup
         .args(["-c", "trap '' HUP CHLD; exec \"$0\" \"$@\""])
         .arg(gpumon.get_program())
@@ -377,7 +377,7 @@ fn marks_of_a_command_are_in_its_report_once_and_on_the_charts_of_a_server() {
     });
 }
 
-/// A process that measures, and what it answers.
+/// A running `gpumon measure`, with its input and output.
 struct Measuring {
     child: Child,
     requests: ChildStdin,
@@ -406,7 +406,7 @@ impl Measuring {
         writeln!(self.requests, "{request}").unwrap();
     }
 
-    /// The next line that this is true of.
+    /// Returns the next line that meets this condition.
     fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();

@@ -1,4 +1,4 @@
-//! `/api/v1/runs`: runs of the workload runner, with a script in place of the program that works.
+//! `/api/v1/runs`: runs of the workload runner, with a script in place of the worker.
 
 use std::{
     fs,
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Fake, PATIENCE, Server, Stream, ask_with, eventually, send, stdout};
 
-/// A user who is not root, and owns nothing.
+/// The user ID of `nobody`.
 const NOBODY: u32 = 65_534;
 const OWN: &[&str] = &["X-Gpumon: run"];
 const JOB: &str = r#"{"kind":"bench","ids":["copy"],"quick":true}"#;
-/// Says that it works on the first GPU, and has come to its first step.
+/// Reports that the script works on the first GPU and has reached its first step.
 const BEGIN: &str = r#"
 say() { echo "{\"at_ms\":1,\"report\":$1}"; }
 say '"begun","title":"copy","devices":[{"index":7,"name":"NVIDIA H200","uuid":"'$UUID'"}],"steps":1'
@@ -28,13 +28,13 @@ TIMES='{"median_us":5.5,"low_us":5.4,"high_us":5.6,"p5_us":5.4,"p95_us":5.6,"min
 say '"progress","share":0.5,"text":"half"'
 say '"result","id":"copy","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"extent":"elements","memory_bytes":32,"host_bytes":0,"moved_bytes":32,"operations":0,"device_time":'"$TIMES"',"host_time":'"$TIMES"',"stopped":"steady","partial":false,"rate":{"bytes_per_second":4e12},"roofline":{"limit":"memory","rated_per_second":4.8e12,"share":0.9},"verify":{"ok":true,"checked":4,"wrong":0,"largest_error":0,"tolerance":1},"environment":{"from_ms":1,"to_ms":2,"gpumon":"0.1.0","cpu":"CPU","threads":2},"load":null'
 "#;
-/// Works until it is interrupted.
+/// Works until the script is interrupted.
 const UNTIL_INTERRUPTED: &str = r#"
 trap 'say "\"ended\",\"code\":130"; kill $!; exit 130' INT
 sleep 60 & echo $$ > "$0.pid"; wait
 "#;
 
-/// A server, and a script that does its runs.
+/// A server, and a script that executes its runs.
 struct Runner {
     fake: Fake,
     server: Server,
@@ -44,7 +44,7 @@ impl Runner {
     fn new(script: &str, arguments: &[&str]) -> Self {
         let fake = Fake::new("gpus = 2");
         let worker = fake.path("worker");
-        // What asks for it by its own name gets the UUID of the first GPU.
+        // The scripts need the UUID of the first GPU.
         let uuid = fake.json()["inventory"]["gpus"][0]["uuid"]
             .as_str()
             .unwrap()
@@ -80,7 +80,7 @@ impl Runner {
         )
     }
 
-    /// What is known of it when it is over.
+    /// Waits until the run is over, and returns its details.
     fn over(&self, run: &str) -> Value {
         eventually("the run is over", || {
             self.details(run)["status"] != "running"
@@ -94,7 +94,7 @@ impl Runner {
         stream
     }
 
-    /// The process that works, when it has begun to wait.
+    /// Returns the PID of the worker as soon as it waits.
     fn worker_pid(&self) -> u32 {
         let file = self.fake.path("worker.pid");
         let pid = || fs::read_to_string(&file).ok()?.trim().parse().ok();
@@ -201,7 +201,7 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
         *run
     );
 
-    // Who comes later knows of it, too.
+    // A client that connects later also receives the run.
     let hello = runner.server.stream().await.next().await.unwrap();
     let told = hello["events"]
         .as_array()
@@ -353,8 +353,7 @@ fn what_is_no_job_is_refused_with_a_reason() {
     );
 }
 
-/// The answer to a request by a program of somebody else, which a test can only make where it runs
-/// as root.
+/// Returns the answer to a request of another user; `None` if the test does not run as root.
 fn answer_for_nobody(port: u16, request: &str) -> Option<String> {
     let request = format!(
         "exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{request} HTTP/1.0\\r\\nHost: localhost\\r\\n\
@@ -394,7 +393,7 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
         send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status,
         202
     );
-    // Behind a proxy, whoever the proxy runs as is not the one who asks.
+    // Behind a proxy, the user of the connection is that of the proxy and not that of the client.
     let public = "https://gpus.example.org";
     let headers = [
         "X-Gpumon: run",
@@ -445,7 +444,7 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
     }
 }
 
-/// The head of a request that announces a run, whose body follows in chunks.
+/// Returns the head of a request that announces a run. Its body follows in chunks.
 fn announcement(name: &str) -> String {
     format!(
         "POST /api/v1/runs/announced HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Gpumon-Run: {name}\r\n\

@@ -1,5 +1,4 @@
-//! `gpumon schema` describes each key; what is printed is held against it in
-//! `tests/python/test_schema.py`.
+//! `gpumon schema` describes each key. `tests/python/test_schema.py` compares it with the output.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `gpumon serve`: what a well-behaved client gets.
+//! The protocol of `gpumon serve` for clients that follow it.
 
 use std::{
     collections::BTreeSet,
@@ -48,7 +48,7 @@ async fn a_compressed_stream_says_the_same() {
     let mut sample = plain.next_of("sample").await;
     let mut unpacked = compressed.next_of("sample").await;
     for _ in 0..20 {
-        // A client that is slow is not sent every sample.
+        // A slow client does not receive every sample.
         while sample["seq"] != unpacked["seq"] {
             if sample["seq"].as_u64() < unpacked["seq"].as_u64() {
                 sample = plain.next_of("sample").await;
@@ -118,7 +118,7 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
             .send(&json!({"type": "history", "metrics": wanted}).to_string())
             .await;
         let history = stream.next_of("history").await;
-        // On a busy machine, the first samples leave without the GPU's readings.
+        // On a busy machine, the first samples lack the GPU's readings.
         if history["gpus"][0].is_object() {
             break history;
         }
@@ -159,7 +159,7 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
         .send(&json!({"type": "history", "metrics": wanted}).to_string())
         .await;
     stream.next_of("history").await;
-    // It stays so after a pause.
+    // The setting remains after a pause.
     stream.send(r#"{"type":"pause"}"#).await;
     stream.send(r#"{"type":"resume"}"#).await;
     assert_eq!(
@@ -273,7 +273,7 @@ fn every_file_of_the_page_is_served_as_it_is_and_compressed() {
 
 #[test]
 fn other_users_command_lines_are_hidden() {
-    // PID 1 is root's; a test that runs as root looks at a process of another user.
+    // PID 1 belongs to root. If the test runs as root, it uses a process of another user.
     let mut other = Command::new("sleep");
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if is_root {

@@ -1,4 +1,4 @@
-//! What a service manager passes to a server, and is told by it.
+//! Sockets that a service manager passes to a server, and notifications from the server.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use std::{
 
 use crate::support::{Fake, PATIENCE, Server, ask_socket, eventually, refused, signal};
 
-/// Where a service manager listens.
+/// The socket of a service manager.
 struct Manager(UnixDatagram);
 
 impl Manager {
@@ -83,7 +83,7 @@ fn a_driver_that_hangs_or_is_missing_is_told_and_is_no_reason_to_restart_the_ser
     let _server = managed(&fake, &[], 3_000_000);
     manager.until("READY=1");
     manager.until("WATCHDOG=1");
-    // Longer than the watchdog, in which each is in time.
+    // The test waits longer than the watchdog's limit. Each notification must arrive in time.
     let (begun, mut last, mut latest) = (Instant::now(), Instant::now(), Duration::ZERO);
     while begun.elapsed() < Duration::from_secs(9) {
         if manager
@@ -112,7 +112,8 @@ fn a_driver_that_hangs_or_is_missing_is_told_and_is_no_reason_to_restart_the_ser
     manager.until("WATCHDOG=1");
 }
 
-/// A server that gets sockets as systemd passes them: from descriptor 3 on, for this very process.
+/// Returns a server that receives a socket in the same way as from systemd: as descriptor 3, for
+/// this very process.
 fn activated(fake: &Fake, listener: UnixListener) -> Command {
     let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("sh");
@@ -164,7 +165,7 @@ fn sockets_of_a_service_manager_outlive_the_server_and_who_may_open_them_decides
             ended.success() && socket.exists(),
             "it is the service manager's"
         );
-        // Who connects meanwhile is served by the next.
+        // A client that connects in the meantime is served by the next server.
         let waiting = std::thread::spawn({
             let socket = socket.clone();
             move || ask_socket(&socket, "GET /healthz").status

@@ -1,4 +1,4 @@
-//! `gpumon` with no command.
+//! The output of `gpumon` without a command.
 
 use std::{
     io::{BufRead, BufReader},
@@ -176,7 +176,7 @@ fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
     let connection = folder.path().join("kernel-1b2c-3d4e.json");
     let written = r#"{"kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
     std::fs::write(&connection, written).unwrap();
-    // The shell stands for the kernel, whose arguments name the file; its child, for a worker.
+    // The shell is the kernel, and its arguments name the connection file. Its child is a worker.
     let mut kernel = process::Command::new("sh")
         .args(["-c", "sleep 600 & echo $!; wait", "-f"])
         .arg(&connection)

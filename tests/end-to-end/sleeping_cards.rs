@@ -1,4 +1,4 @@
-//! Files that wake a sleeping card, and files that nobody may read: none of them is opened.
+//! Files that wake a sleeping card, and files without read permission: none of them is opened.
 
 use std::{
     process::Command,
@@ -13,10 +13,10 @@ use crate::support::{Server, eventually, gpumon, health, stderr};
 
 const INTERVAL_MS: u64 = 100;
 
-/// A card of each vendor that is switched off, with a program that has both open.
+/// A laptop with two switched-off cards of different vendors, and a program that has both open.
 struct Laptop {
     tree: Tree,
-    /// The cards, and whether each is of AMD.
+    /// The cards, and whether each is by AMD.
     cards: [(CardFiles, bool); 2],
 }
 
@@ -95,7 +95,7 @@ fn gated_files_of_sleeping_cards_stay_closed() {
         "it is known who sleeps"
     );
     assert_eq!(gpus[1]["pci_bus_id"], "00000000:84:00.0");
-    // The recorder must see what is read of cards that are on.
+    // While cards are on, the recorder sees which files are read.
     laptop.cards.iter().for_each(|(card, _)| card.resume_card());
     wait_for_state(&server, "ok");
     for (opened, is_amd) in &watched {
@@ -161,7 +161,7 @@ fn forbidden_files_stay_closed_on_all_cards() {
     for command in [&["--json"][..], &["info"], &["doctor"]] {
         laptop.make_command(command).output().unwrap();
     }
-    // Details are read after some seconds.
+    // Details are first read after some seconds.
     sleep(Duration::from_secs(6));
     for opened in watched {
         let opened = opened.take();

@@ -1,4 +1,4 @@
-//! What a terminal gets, by its size, its abilities and what its user asks for.
+//! Output on a terminal, depending on its size, its capabilities and the user's settings.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::support::{Fake, Terminal, copy_program, gpumon, stdout};
 
 const ESCAPE: char = '\u{1b}';
 
-/// What `gpumon` writes into a terminal of this size.
+/// Returns the output of the command on a terminal of this size.
 fn shown(mut command: Command, columns: u16, change: impl Fn(&mut Command)) -> String {
     command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
     change(&mut command);
@@ -22,7 +22,7 @@ fn plain(text: &str) -> String {
 #[test]
 fn the_table_fits_the_terminal_and_keeps_what_tells_most() {
     for columns in [60_u16, 80, 120, 200] {
-        // A busy machine may be late with some GPUs.
+        // On a busy machine, some GPUs may be late.
         let table = || plain(&shown(gpumon(&["--source", "sim:8"]), columns, |_| {}));
         let text = (0..5)
             .map(|_| table())

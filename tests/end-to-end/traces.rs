@@ -1,10 +1,10 @@
-//! What the driver records by itself, drained in parts.
+//! Traces: readings that the driver records by itself, read in parts.
 
 use gpumon_probe::model::now_ms;
 
 use crate::support::{Fake, Records};
 
-/// Utilization is drained every ten seconds.
+/// The buffer of utilization is read every ten seconds.
 pub(crate) fn the_drivers_buffers_are_drained_without_a_gap_or_a_duplicate() {
     let fake = Fake::new(&format!("gpus = 2\nstart_ms = {}\n", now_ms() - 60_000));
     let collect = || fake.collect(&["--count", "52", "--interval-ms", "250"]);

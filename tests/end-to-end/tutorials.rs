@@ -1,4 +1,4 @@
-//! `gpumon tutorials`, on the CPU and over a driver whose devices are the CPU.
+//! `gpumon tutorials` on the CPU, and with a driver that runs kernels on the CPU.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
                 );
             }
             "shown" => assert_eq!(line["ok"], true, "{line}"),
-            // What is not in the catalogue.
+            // These cases are not in the catalogue.
             "skipped" => assert!(
                 line["reason"]
                     .as_str()
@@ -206,7 +206,7 @@ fn a_gpu_that_is_lost_ends_it() {
     );
 }
 
-/// The fake's devices are called H200.
+/// The devices of the fake driver have the name H200.
 #[test]
 fn a_framework_s_figure_is_compared_on_its_device_and_named_on_another() {
     let text = |name: &str| {

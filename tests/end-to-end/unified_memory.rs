@@ -1,4 +1,4 @@
-//! A GPU without memory of its own, as of a GB10: it shares the machine's.
+//! A GPU with unified memory, such as a GB10: it uses the machine's memory.
 
 use std::{fs, process::Command};
 
@@ -8,7 +8,7 @@ use crate::support::{Fake, Server, eventually, gpumon, stderr, stdout};
 
 const GIB: u64 = 1 << 30;
 
-/// A GB10 that a process of 40 GiB computes on.
+/// A GB10 with a process that uses 40 GiB.
 const GB10: &str = "[[gpu]]\nindex = 0\nname = \"NVIDIA GB10\"\narchitecture = \"blackwell\"\n\
     unified_memory = true\npower_watts = 3\ntemperature_celsius = 36\nutilization_percent = 0\n\
     [[process]]\ngpu = 0\npid = PID\nmemory = \"40 GiB\"\n";
@@ -19,7 +19,7 @@ fn new_fake() -> Fake {
     fake
 }
 
-/// Runs a command over a machine with so much memory left of 121 GiB.
+/// Runs a command on a machine with 121 GiB in total and this much available memory.
 fn gpumon_with(fake: &Fake, available_gib: u64, arguments: &[&str]) -> Command {
     let kib = |gib: u64| gib << 20;
     let (total, available) = (kib(121), kib(available_gib));
@@ -66,7 +66,7 @@ fn table_shows_unified_memory_and_its_end() {
 fn wait_takes_gpu_by_available_memory() {
     let wait = ["wait", "--free", "10GiB", "--interval", "100ms"];
     let waited = |available, arguments: &[&str]| {
-        // A GPU that was taken is reserved for a while.
+        // A GPU that was taken stays reserved for a while, so each command has its own fake.
         let fake = new_fake();
         let output = gpumon_with(&fake, available, arguments).output().unwrap();
         (output.status.code(), stdout(&output), stderr(&output))
@@ -112,7 +112,7 @@ fn growth_of_memory_is_foreseen() {
 fn smi_prints_what_nvidia_smi_prints() {
     let fake = new_fake();
     let text = stdout(&fake.gpumon(&["smi"]).output().unwrap());
-    // The lines without the border on both sides.
+    // The expected lines without the borders at both sides.
     for line in [
         "  0  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A",
         "N/A   36C    P0              3W /  N/A  | Not Supported          |      0%      Default",

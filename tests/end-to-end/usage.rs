@@ -1,5 +1,5 @@
-//! `gpumon usage` and `GET /api/v1/usage`: who used how much, since the server's start and in spans
-//! of time.
+//! `gpumon usage` and `GET /api/v1/usage`: the use by each owner since the server's start and in
+//! time ranges.
 
 use std::process;
 
@@ -29,7 +29,7 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
     let known = || server.get("/api/v1/usage").json();
     let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or(0.0);
     let watts = |of: &Value, joules: f64| joules / number(of, "gpu_seconds");
-    // The counter is read every five seconds, so that energy comes later than time.
+    // The counter is read every five seconds, so energy is known later than time.
     let mut usage = Value::Null;
     eventually("energy of both GPUs is known", || {
         usage = known();
@@ -41,8 +41,7 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
     let owner = &usage["owners"][0];
     let user = process::Command::new("id").arg("-un").output().unwrap();
     assert_eq!(owner["user"], stdout(&user).trim());
-    // Both programs are one owner's, unless a service or a container tells them apart, which it
-    // does not here.
+    // Both programs have the same owner, because they are in the same service or container.
     assert_eq!(usage["owners"].as_array().unwrap().len(), 1, "{usage}");
     let joules = &owner["joules"];
     assert_eq!(
@@ -95,7 +94,7 @@ fn who_used_how_much_when_outlives_the_server() {
         seconds(&ask(&["--since", "-1h"])) > 8.0
     });
     let (spanned, whole) = (ask(&["--since", "-1h"]), ask(&[]));
-    // What is added up in another order differs in its last digits.
+    // Sums in a different order differ in the last digits.
     assert!(
         seconds(&whole) + 1e-6 >= seconds(&spanned) && whole["oldest_ms"].is_null(),
         "{whole} {spanned}"
@@ -109,7 +108,8 @@ fn who_used_how_much_when_outlives_the_server() {
     assert_eq!(spanned["owners"][0]["user"], whole["owners"][0]["user"]);
     server.terminate();
 
-    // From the file alone; what waited for the counter was written when the server ended.
+    // Only the file is read. When the server ended, it wrote the use that waited for the energy
+    // counter.
     let stored = ask(&["--data-dir", &folder]);
     assert!(
         seconds(&stored) + 0.5 >= seconds(&whole),
@@ -131,7 +131,7 @@ fn who_used_how_much_when_outlives_the_server() {
         "{table}"
     );
 
-    // The next server goes on where that one ended.
+    // The next server continues where this one ended.
     let _server = start();
     eventually("both are added up", || {
         seconds(&ask(&["--since", "-1h"])) > seconds(&stored) + 4.0
@@ -170,7 +170,7 @@ fn spans_that_are_none_are_refused_with_the_cure() {
             answer.body
         );
     }
-    // Before there is anything.
+    // There is no use in this range.
     let past = server.get("/api/v1/usage?from_ms=1000&to_ms=2000").json();
     assert_eq!(past["owners"], serde_json::json!([]), "{past}");
 }

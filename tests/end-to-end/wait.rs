@@ -1,4 +1,4 @@
-//! `gpumon wait`: what it waits for, what it takes, and what it keeps others from taking.
+//! `gpumon wait`: its conditions, the GPUs that it takes, and its reservations.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use gpumon_probe::model::now_ms;
 
 use crate::support::{Fake, Server, eventually, is_refusal, signal, stderr, stdout};
 
-/// A shell that says which GPUs it has, and ends with its standard input.
+/// A shell that prints its GPUs, and ends when its standard input is closed.
 const HOLDER: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _"];
 
-/// `gpumon wait` over this fake, with locks of its own.
+/// Returns `gpumon wait` over this fake, with its own locks.
 fn wait(fake: &Fake, arguments: &[&str]) -> Command {
     let mut command = fake.gpumon(&[&["wait", "--interval", "100ms"], arguments].concat());
     command
@@ -32,7 +32,7 @@ fn run(mut command: Command, code: i32) -> (String, String) {
     (stdout(&output), said)
 }
 
-/// A waiter that runs, ended with the test.
+/// A running `gpumon wait`, which ends with the test.
 struct Waiter {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -68,7 +68,7 @@ impl Waiter {
         line
     }
 
-    /// Lets its command end.
+    /// Lets the command end, and returns its exit code.
     fn release(&mut self) -> Option<i32> {
         drop(self.child.stdin.take());
         self.child.wait().unwrap().code()
@@ -171,7 +171,7 @@ fn a_waiter_that_is_killed_leaves_nothing_behind() {
     second.next_message();
     signal("-KILL", first.child.id());
     assert_eq!(second.next_line(), uuid);
-    // One that still waits is killed: what it reads with ends, too.
+    // If a waiting process is killed, its collector ends, too.
     let mut third = Waiter::start(wait(&fake, &HOLDER));
     third.next_message();
     let pid = third.child.id();
@@ -184,7 +184,7 @@ fn a_waiter_that_is_killed_leaves_nothing_behind() {
     signal("-KILL", pid);
     eventually("the collector has ended", || {
         let stat = fs::read_to_string(format!("/proc/{collector}/stat")).unwrap_or_default();
-        // A zombie waits for whoever adopted it.
+        // The collector may be a zombie until its adoptive parent waits for it.
         stat.is_empty() || stat.contains(") Z ")
     });
     drop(second);
@@ -295,7 +295,7 @@ fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
         run(now(&["--quiet", "--hold", "1m"]), 0),
         ("1\n".to_owned(), String::new())
     );
-    // It is reserved now.
+    // The first command has reserved the GPU.
     let (out, said) = run(now(&[]), 1);
     assert_eq!(out, "");
     assert!(
@@ -444,7 +444,7 @@ fn a_gpu_whose_name_could_not_be_printed_is_not_kept() {
 #[test]
 fn a_server_that_does_not_answer_is_passed_over_within_the_time_there_is() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    // It takes connections and says nothing.
+    // The server accepts connections but never answers.
     let _server = std::os::unix::net::UnixListener::bind(fake.control()).unwrap();
     assert_eq!(
         run(

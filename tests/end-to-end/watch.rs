@@ -1,4 +1,4 @@
-//! `gpumon --watch`.
+//! The repeated table of `gpumon --watch`.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{Fake, Server, Terminal, eventually, gpumon, signal};
 
-/// Ends with the test, also where that fails.
+/// A child process that is killed at the end of the test, even if the test fails.
 struct Reaped(Child);
 
 impl Drop for Reaped {
@@ -42,8 +42,8 @@ fn a_terminal_shows_one_picture_after_the_other_in_its_place_and_keeps_the_last(
         text.ends_with("\u{1b}[?2026l\r\u{1b}[K"),
         "nothing after the last picture: {text:?}"
     );
-    // Nothing that would have to be undone: another screen, a hidden cursor, a mode of the
-    // keyboard.
+    // The output must not change modes that would have to be restored: another screen, a hidden
+    // cursor, a keyboard mode.
     for mode in ["\u{1b}[?1049", "\u{1b}[?25", "\u{1b}[?1h"] {
         assert!(!text.contains(mode), "{mode:?}");
     }

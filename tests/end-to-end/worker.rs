@@ -1,5 +1,5 @@
-//! The process that works: one at a time on a GPU, never in the way of other users, and never left
-//! behind.
+//! The worker process: one at a time on each GPU. It does not disturb other users, and never
+//! outlives its parent.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ use crate::support::{
     signal, started, stderr, stdout,
 };
 
-/// So slow that a test can look on.
+/// A delay per kernel that lets a test observe the run.
 const SLOW: &str = "kernel_ms = 200";
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
-/// The PID that has the lock of the only GPU.
+/// Returns the PID of the process that has locked the only GPU.
 fn worker_of(cuda: &FakeCuda) -> Option<u32> {
     fs::read_to_string(cuda.folder().join(format!("gpumon-run-{UUID}.lock")))
         .ok()?
@@ -30,7 +30,7 @@ fn worker_of(cuda: &FakeCuda) -> Option<u32> {
         .ok()
 }
 
-/// A run that lasts, and the PID of its worker, which has begun to work.
+/// Starts a long run. Returns it, and the PID of its worker as soon as that has started to work.
 fn long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
     let child = started(
         cuda.gpumon(
@@ -47,7 +47,7 @@ fn long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
     (child, worker_of(cuda).unwrap())
 }
 
-/// Gone, or nobody has noticed yet that it ended.
+/// Returns whether the process is gone or a zombie.
 fn has_ended(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')')
@@ -67,7 +67,7 @@ fn a_second_run_on_a_gpu_is_refused_with_the_pid_of_the_first() {
         let words = [&format!("process {worker} already runs"), "GPU 0"];
         assert_eq!(refused_with(cuda.gpumon(command), 5, &words), "");
     }
-    // The CPU is nobody's alone.
+    // The CPU is not locked.
     let on_cpu = cuda
         .gpumon(&[
             "bench",
@@ -163,7 +163,7 @@ fn the_process_that_works_is_listed_as_what_was_typed() {
                 .lines()
                 .any(|line| line.contains(&command) && !line.contains("work"))
         });
-        // Its worker ends before it does, and gives up the lock that the next run takes.
+        // The worker ends before this process, and releases the lock that the next run takes.
         signal("-INT", run.id());
         run.wait().unwrap();
     }
@@ -174,7 +174,7 @@ fn a_worker_ends_with_its_parent() {
     let cuda = FakeCuda::new(SLOW);
     let (mut first, worker) = long_run(&cuda, &[]);
     assert!(!has_ended(worker));
-    // It cannot notice by itself that nobody listens any more.
+    // A stopped worker cannot notice that its parent has ended.
     signal("-STOP", worker);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -218,12 +218,13 @@ fn work_that_takes_too_long_is_ended_and_so_is_what_does_not_obey() {
     }
 }
 
-/// A process of another user, for as long as this is held.
+/// A process of another user, which is killed when this value is dropped.
 struct Stranger(Option<Child>);
 
 impl Stranger {
     fn new() -> Self {
-        // Only root can be somebody else; to anybody else, root's first process is.
+        // Only root can start a process of another user. Other users use root's first process
+        // instead.
         Self(Command::new("sleep").arg("600").uid(65_534).spawn().ok())
     }
 
@@ -241,7 +242,7 @@ impl Drop for Stranger {
     }
 }
 
-/// Both libraries with the same GPU, on which these processes are.
+/// Returns both libraries with the same GPU, which these processes use.
 fn occupied(processes: &str) -> (Fake, FakeCuda) {
     let nvml = Fake::new(&format!(
         "[[gpu]]\nindex = 0\nprofile = \"idle\"\n{processes}"
@@ -277,7 +278,7 @@ fn a_gpu_on_which_another_user_computes_is_left_alone_unless_told_to_share() {
             cuda.counters()
         );
     }
-    // Of 2 GiB, a quarter is for us.
+    // With `--share`, the limit is a quarter of the 2 GiB.
     let shared = ["bench", "copy", "--share", "--quick", "--json", "--size"];
     let (code, lines, said) =
         lines_of(cuda.gpumon_with(&nvml, &[&shared[..], &["300MiB"]].concat()));
@@ -427,7 +428,7 @@ fn a_server_is_told_of_a_run_and_one_that_does_not_listen_delays_nothing() {
     let server = thread::spawn(move || {
         let mut told = String::new();
         let (mut stream, _) = listener.accept().unwrap();
-        // It ends with the request, since nobody waits for the answer.
+        // The stream ends with the request, because the client does not wait for the answer.
         stream.read_to_string(&mut told).unwrap();
         (listener, told)
     });
@@ -451,7 +452,7 @@ fn a_server_is_told_of_a_run_and_one_that_does_not_listen_delays_nothing() {
             && head.contains("\r\nX-Gpumon-Run: "),
         "{head}"
     );
-    // Chunks: the length in hexadecimal digits, then a line of that length.
+    // The body is chunked: each chunk has its length in hexadecimal digits and then one line.
     let lines: Vec<Value> = body
         .split("\r\n")
         .filter_map(|part| serde_json::from_str(part.trim_end()).ok())
@@ -469,7 +470,7 @@ fn a_server_is_told_of_a_run_and_one_that_does_not_listen_delays_nothing() {
         reports.contains(&"result") && body.ends_with("0\r\n\r\n"),
         "{told}"
     );
-    // It listens still, and takes nothing.
+    // The server still listens, but reads nothing.
     let begun = Instant::now();
     assert_eq!(
         cuda.gpumon_with(&nvml, &run).status().unwrap().code(),

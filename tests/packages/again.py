@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Builds a release of the commit twice, in two folders: all files have to be the same byte for
-byte.
+"""Builds a release of the commit twice, in two folders. All files must be identical, byte for byte.
 
     tests/packages/again.py [ARCHITECTURE...]
 
-Takes twice as long as the first `make dist`, since neither finds what the other has built.
+Takes twice as long as the first `make dist`, because neither build reuses the other's output.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from command import run
 
 def main(architectures: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        # Names of different length move whatever contains them.
+        # A folder name of a different length shifts the contents of any file that contains it.
         first, second = (
             released(Path(folder, name), architectures) for name in ("first", "another")
         )
@@ -31,8 +30,8 @@ def main(architectures: list[str]) -> None:
 
 
 def released(worktree: Path, architectures: list[str]) -> dict[str, str]:
-    """The checksum of each file of a release that is built in this folder, which is removed
-    afterwards.
+    """Build a release in this folder, and remove the folder afterwards. Return the checksum of each
+    file.
     """
     run("git", "worktree", "add", "--detach", worktree, "HEAD")
     try:

@@ -1,4 +1,4 @@
-"""Runs commands that have to end well."""
+"""Running of commands that must succeed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
-    """What a command prints; one that fails ends this program, with all that it has said."""
+    """Return the output of a command. If the command fails, exit with all of its output."""
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(
-            f"{done.stdout}{done.stderr}\n`{' '.join(map(str, command))}` failed with code {done.returncode}"
+            f"{done.stdout}{done.stderr}\n`{' '.join(map(str, command))}` failed with code "
+            f"{done.returncode}"
         )
     return done.stdout.strip()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Reads the conda recipe with rattler-build and compares it with the wheels in dist/: what it packs
-has to be there.
+"""Reads the conda recipe with rattler-build and compares it with the wheels in dist/, which must
+contain the packaged files.
 
-Its requirements are not solved and nothing is built: Python and pip would come from conda-forge.
+The requirements are not resolved and nothing is built, because Python and pip would come from
+conda-forge.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ def main() -> None:
             continue
         if wheel.name not in wheels:
             sys.exit(
-                f"the recipe packs {wheel.name} for {platform}, and dist/ has {', '.join(sorted(wheels))}"
+                f"the recipe packs {wheel.name} for {platform}, and dist/ has "
+                f"{', '.join(sorted(wheels))}"
             )
         check_contents(recipe, ROOT / "dist" / wheel.name)
         checked.append(platform)
     print(
-        f"conda recipe: read for {' and '.join(PLATFORMS)}; for {' and '.join(checked)}, the wheel has what it expects"
+        f"conda recipe: read for {' and '.join(PLATFORMS)}; for {' and '.join(checked)}, the "
+        f"wheel has what it expects"
     )
 
 
@@ -60,7 +63,7 @@ def check_contents(recipe: dict, wheel: Path) -> None:
     )
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
-    # Where they are in an environment.
+    # These are the paths in an environment.
     installed = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
     for name in expected["files"]:
         if name not in installed:

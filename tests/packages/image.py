@@ -2,8 +2,8 @@
 """Builds the container image with buildah, and runs it with simulated GPUs and with the fake NVML
 library.
 
-Where no registry is to be reached, the root of Debian 12 that the packages are tried in takes the
-place of the base.
+If no registry can be reached, the root of Debian 12 that is used for testing packages replaces the
+base image.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from roots import ROOTS, SYSTEMS, make
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 BASE = re.search(r"^FROM (\S+)$", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)[1]
 STORE = ROOTS / "images"
-#: Neither namespaces nor overlays are needed for these.
+#: With these options, buildah needs neither namespaces nor overlays.
 OPTIONS = ["--root", STORE / "store", "--runroot", STORE / "run", "--storage-driver", "vfs"]
 NVML = ROOT / "target" / "debug" / "libfake_nvml.so"
 NVML_INSIDE = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
@@ -28,7 +28,7 @@ NVML_INSIDE = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 def main() -> None:
     if not NVML.exists():
         sys.exit("the fake NVML library is missing: build it with `make fake-library`")
-    # Each run has images and containers of its own: there is no layer to keep, but for the base.
+    # Each run has its own images and containers. Only the base is worth keeping.
     shutil.rmtree(STORE, ignore_errors=True)
     STORE.mkdir(parents=True)
     make_base()

@@ -1,4 +1,4 @@
-"""Fresh systems to install into: roots of Debian and Ubuntu, made once by mmdebstrap and kept in
+"""Roots of Debian and Ubuntu for test installations. mmdebstrap creates each of them once, in
 target/roots.
 """
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 ROOTS = ROOT / "target" / "roots"
 DEBIAN = "http://deb.debian.org/debian"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
-#: What an installer builds the source distribution with, on such a system.
+#: The build tool with which an installer builds the source distribution on a system with musl.
 MATURIN_FOR_MUSL = (
     "--only-binary=:all: --platform=musllinux_1_1_x86_64 --python-version=3.11 'maturin>=1.16,<2'"
 )
@@ -24,7 +24,7 @@ MATURIN_FOR_MUSL = (
 
 @dataclass(frozen=True)
 class System:
-    """A system, the packages of it that users have, and the script that tries gpumon there."""
+    """A system, the packages that users have installed, and the script that tests gpumon."""
 
     name: str
     suite: str
@@ -49,7 +49,7 @@ SYSTEMS = [
     System("debian-13", "trixie", "python3-venv,systemd,man-db"),
     System(
         *("ubuntu-20.04", "focal", "python3.9-venv,systemd,man-db"),
-        # Debian has no key of Ubuntu's. Nothing of these roots leaves them.
+        # Debian does not have Ubuntu's keys. Nothing from these roots is used elsewhere.
         sources=tuple(
             f"deb [trusted=yes] {UBUNTU} {suite} main universe"
             for suite in ("focal", "focal-updates")
@@ -66,7 +66,8 @@ SYSTEMS = [
         options=(
             f"--customize-hook=copy-in {HERE / 'musl.sh'} /",
             '--customize-hook=chroot "$1" sh /musl.sh',
-            f'--customize-hook={sys.executable} -m pip download --quiet --no-deps --dest "$1/wheels" {MATURIN_FOR_MUSL}',
+            f"--customize-hook={sys.executable} -m pip download --quiet --no-deps --dest "
+            f'"$1/wheels" {MATURIN_FOR_MUSL}',
         ),
         check="refuse.sh",
     ),
@@ -78,7 +79,7 @@ def make(system: System) -> None:
         return
     print(f"{system.name}: making its root (takes minutes, once)", flush=True)
     ROOTS.mkdir(parents=True, exist_ok=True)
-    # So that one that is cut short is not taken for whole.
+    # An interrupted installation must not be used as a complete root.
     unfinished = ROOTS / f".{system.name}"
     shutil.rmtree(unfinished, ignore_errors=True)
     command = [

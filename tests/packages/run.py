@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Installs what `make dist` has made into fresh systems without network, and tries it there.
+"""Installs the output of `make dist` on fresh systems without network, and tests it.
 
     tests/packages/run.py [SYSTEM...]
 
-Runs as root, with what `tools/need.py packages` installs. Wheel, Debian package and archive have to
-work at once on every system with glibc, and to refuse one with musl in words that say why.
+Runs as root, with the programs of `tools/need.py packages`. Wheel, Debian package and archive must
+work at once on every system with glibc. On a system with musl, they must fail with an explanation.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from command import ROOT
 from roots import HERE, SYSTEMS, System, make
 
-#: In a namespace of its own: the root below a layer that is thrown away, dist/, this folder, and no
-#: network but loopback.
+#: A script that runs a test in namespaces: the root with a temporary overlay, dist/, this folder,
+#: and only loopback as network.
 ENTER = r"""
 mount -t tmpfs -o mode=755 tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
@@ -32,7 +32,7 @@ ip link set lo up
 exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
     chroot "$1/root" sh -eu "/checks/$5" "$6"
 """
-#: Longer takes only what has hung.
+#: The time after which a test counts as hanging.
 LIMIT_S = 600
 
 

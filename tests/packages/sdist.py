@@ -2,8 +2,8 @@
 """Builds the wheel from the commit and from the source distribution in dist/, and compares them
 byte for byte.
 
-The source distribution has what npm builds, so that it is built without Node.js. GPUMON_PROFILE=dev
-is quicker.
+The source distribution contains the output of npm, so it is built without Node.js.
+GPUMON_PROFILE=dev is faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
         }
         environment["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct")
         from_commit = members(built(commit, folder, environment))
-        # Programs that fail, where Node.js would be found.
+        # These programs hide Node.js and fail.
         without = folder / "without"
         without.mkdir()
         for program in ("node", "npm", "npx"):
@@ -45,14 +45,15 @@ def main() -> None:
     different = sorted(name for name in names if from_commit.get(name) != from_sdist.get(name))
     if different:
         sys.exit(
-            f"{sdists[0].name} makes another wheel than HEAD, in {', '.join(different)}: is dist/ older?"
+            f"{sdists[0].name} makes another wheel than HEAD, in {', '.join(different)}: is dist/ "
+            f"older?"
         )
     print(f"{sdists[0].name}: without Node.js, it makes the same {len(names)} files as the commit")
 
 
 def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
-    """Build the wheel of an archive of sources; all are built in one place, which debug information
-    names.
+    """Build the wheel of an archive of sources. The folder is always the same, because debug
+    information contains its name.
     """
     with tempfile.TemporaryDirectory(dir=folder) as unpacked:
         run("tar", "--extract", "--file", source, "--directory", unpacked)

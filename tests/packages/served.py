@@ -1,4 +1,6 @@
-"""Asks a server that is being started for a snapshot and the page, and wants GPUs in the one."""
+"""Waits until a server has started, and checks that its snapshot has GPUs and that it serves the
+page.
+"""
 
 import json
 import sys

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Boots systemd over fresh systems and starts gpumon's service there, as its users do.
+"""Boots systemd on fresh systems, and starts gpumon's service there in the same way as users.
 
     tests/packages/service.py [SYSTEM...]
     tests/packages/service.py --here PROGRAM
 
-Runs as root. A system has what `make dist` has built, installed as a Debian package; with --here it
-is a layer of this machine's own, with this program and the units of deploy/systemd. GPUs are those
-of the fake NVML library.
+Runs as root. By default, the output of `make dist` is installed as a Debian package. With --here,
+the system is a temporary overlay of this machine, with this program and the units of
+deploy/systemd. The GPUs are those of the fake NVML library.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 from command import ROOT, run
 from roots import HERE, SYSTEMS, make
 
-#: Those whose systemd knows the version 2 of control groups, and runs on this processor.
+#: The systems whose systemd supports control groups v2 and that run on this processor.
 BOOTED = [system for system in SYSTEMS if system.name in ("debian-12", "debian-13")]
-#: In namespaces of its own: a layer over the root that is thrown away, no network but loopback, no
-#: device that matters.
+#: A script that boots in namespaces: a temporary overlay over the root, only loopback as network,
+#: and no real devices.
 BOOT = r"""
 layer=$1
 mount -t tmpfs -o mode=755 tmpfs "$layer"
@@ -40,7 +40,8 @@ mount --rbind /dev dev
 touch opt/said; mount --bind "$4" opt/said
 ip link set lo up
 [ ! -e opt/gpumon.deb ] || chroot . dpkg -i /opt/gpumon.deb > /dev/null
-exec env -i container=gpumon PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . /lib/systemd/systemd --unit=gpumon-check.target
+exec env -i container=gpumon PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    chroot . /lib/systemd/systemd --unit=gpumon-check.target
 """
 CHECK = """\
 [Service]
@@ -59,7 +60,7 @@ FAKE = """\
 [Service]
 Environment=GPUMON_NVML_LIB=/opt/libfake_nvml.so GPUMON_FAKE_NVML_SCENARIO=/opt/scenario.toml
 """
-#: What would look at devices or networks of this machine.
+#: Units that would access devices or networks of this machine.
 MASKED = [
     "systemd-udevd",
     "systemd-udev-trigger",
@@ -100,9 +101,7 @@ def copy_units(files: Path, program: Path) -> None:
 
 
 def install(add, name: str, root: Path) -> None:
-    """Boot over `root` with what `add` puts into a folder of files, and end this program where a
-    check fails.
-    """
+    """Boot over `root` with the files that `add` puts into a folder. Exit if a check fails."""
     with tempfile.TemporaryDirectory() as folder:
         layer, files, said = Path(folder, "layer"), Path(folder, "files"), Path(folder, "said")
         units = files / "etc/systemd/system"
@@ -118,7 +117,7 @@ def install(add, name: str, root: Path) -> None:
         for unit in MASKED:
             (units / f"{unit}.service").symlink_to("/dev/null")
         add(files)
-        # The files of a package are root's, and so are these.
+        # The files of a package belong to root, so these must, too.
         folder_of_all = [
             "unshare",
             "--mount",

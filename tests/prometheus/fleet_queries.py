@@ -1,5 +1,5 @@
-"""What `gpumon fleet` asks Prometheus, as docs/reference/fleet-queries.md lists it. run.py asks it
-of a real one.
+"""The queries that `gpumon fleet` sends to Prometheus, as listed in
+docs/reference/fleet-queries.md. run.py sends them to a real Prometheus.
 """
 
 import re
@@ -7,10 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/reference/fleet-queries.md"
-#: Rules that record what is asked for.
+#: The recording rules that the queries use.
 RULES = ROOT / "deploy/prometheus/fleet.yml"
 
-#: What a query without data has in it, and why it has none.
+#: Parts of queries that have no data, with the reason.
 MISSING = {
     ":increase15m": "a quarter of an hour is not over",
     ":count15m": "a quarter of an hour is not over",
@@ -23,7 +23,7 @@ MISSING = {
 
 
 def queries():
-    """Each query of the page, for the moments that a test has."""
+    """Yield each query of the page, with the short times of a test."""
     text = PAGE.read_text(encoding="utf-8")
     cells = re.findall(r"^\| .* \| `(.*)`[^`]* \|$", text, re.MULTILINE)
     blocks = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -34,7 +34,7 @@ def queries():
 
 
 def shortened(query):
-    """The same of seconds, and of all nodes."""
+    """Return the query with a range of seconds and for all nodes."""
     query = re.sub(
         r"\[(86400|720)s(:900s)?\]", lambda match: "[5s:1s]" if match[2] else "[5s]", query
     )
@@ -46,5 +46,5 @@ def shortened(query):
 
 
 def reason(query):
-    """Why it can have no data."""
+    """Return the reason why a query may have no data."""
     return next((reason for words, reason in MISSING.items() if words in query), None)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Asks a real Prometheus that scrapes gpumon what dashboards and alerts ask of dcgm-exporter.
+"""Checks the queries of dashboards and alerts for dcgm-exporter with gpumon's metrics.
 
     python3 tests/prometheus/run.py [--gpumon target/debug/gpumon]
 
-Prints each query, and whether it has data. queries.toml says where the queries are from, and which
-can have none. Needs `prometheus` (Debian: apt-get install prometheus) and the fake NVML library
-(cargo build -p fake-nvml).
+Sends the queries to a real Prometheus that scrapes gpumon. Prints each query, and whether it has
+data. queries.toml has the sources of the queries, and lists those without data. Needs `prometheus`
+(Debian: apt-get install prometheus) and the fake NVML library (cargo build -p fake-nvml).
 """
 
 import argparse
@@ -30,18 +30,16 @@ HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parents[1] / "target/debug/libfake_nvml.so"
 QUERIES = tomllib.loads((HERE / "queries.toml").read_text())
 
-#: What is scraped, by the name of its job.
+#: The scraped paths by name of their job.
 PATHS = {"gpumon": "/metrics", "dcgm": "/metrics/dcgm", "dcgm-4.9": "/metrics/dcgm-4.9"}
-#: Rates need some scrapes, and the slow readings one round of them.
+#: The number of scrapes, because rates need several, and slow readings must have been read once.
 SCRAPES = 8
 PATIENCE_S = 60
 
 
 @contextmanager
 def gpumon(program, folder):
-    """The port of a server over the busy scenario, where this process is one of those that use
-    GPUs.
-    """
+    """Yield the port of a server with the busy scenario, in which this process uses a GPU."""
     process = f'[[process]]\ngpu = 1\npid = {os.getpid()}\nmemory = "2 GiB"\nsm_percent = 40\n'
     scenario = Path(folder, "scenario.toml")
     scenario.write_text((HERE / "scenario.toml").read_text() + process)
@@ -63,7 +61,7 @@ def gpumon(program, folder):
 
 @contextmanager
 def prometheus(targets, folder):
-    """The address of a Prometheus that scrapes these paths each second."""
+    """Yield the address of a Prometheus that scrapes these paths every second."""
     jobs = [
         {
             "job_name": name,
@@ -72,7 +70,7 @@ def prometheus(targets, folder):
         }
         for name, (port, path) in targets.items()
     ]
-    # JSON is YAML.
+    # Every JSON document is also valid YAML.
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     configuration = {
         "global": times,
@@ -92,7 +90,8 @@ def prometheus(targets, folder):
         server = subprocess.Popen(command)
     except FileNotFoundError:
         sys.exit(
-            "prometheus is missing: install it with `python3 tools/need.py promtool`, then try again"
+            "prometheus is missing: install it with `python3 tools/need.py promtool`, then try "
+            "again"
         )
     try:
         yield f"http://{address}"
@@ -108,19 +107,20 @@ def ask(address, path, **parameters):
 
 
 def query(address, expression):
-    """The series that an expression has now."""
+    """Return the current series of an expression."""
     return ask(address, "/api/v1/query", query=expression)["result"]
 
 
 def wait_for_scrapes(address):
-    """Until each job has been scraped often enough."""
+    """Wait until each job has been scraped often enough."""
     end = time.monotonic() + PATIENCE_S
     counts = {}
     while time.monotonic() < end:
         try:
             found = query(
                 address,
-                f"count_over_time(up[{PATIENCE_S}s]) and up == 1 and on (job) count by (job) ({{gpu='0'}})",
+                f"count_over_time(up[{PATIENCE_S}s]) and up == 1 and on (job) count by (job) "
+                f"({{gpu='0'}})",
             )
         except OSError:
             found = []
@@ -132,7 +132,7 @@ def wait_for_scrapes(address):
 
 
 def with_bool(expression):
-    """The same with comparisons that say 0 or 1, so that it has data whether or not it holds."""
+    """Return the expression with comparisons that return 0 or 1, so that it always has data."""
     outside = re.split(r"(\{[^}]*\})", expression)
     return "".join(
         part
@@ -143,7 +143,7 @@ def with_bool(expression):
 
 
 def questions():
-    """Each query, what it is one of, and why it can have no data."""
+    """Yield each query, its source, and the reason if it may have no data."""
     for old, new in QUERIES["dashboard"]:
         yield "dashboard 12239, until 4.8", old, None
         yield "dashboard 12239, 4.9", new, None
@@ -153,7 +153,7 @@ def questions():
 
 
 def run(program, tell=print):
-    """What is not as queries.toml says; says of each query whether it has data."""
+    """Return the differences from queries.toml. Print whether each query has data."""
     wrong, counts = [], {}
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -167,7 +167,8 @@ def run(program, tell=print):
             counts.setdefault(kind, []).append(bool(series))
             state = f"{len(series)} series" if series else f"no data: {missing}"
             tell(
-                f"{kind:<26} {state:<12} {'holds   ' if holds and kind == 'alert' else '        '} {expression}"
+                f"{kind:<26} {state:<12} "
+                f"{'holds   ' if holds and kind == 'alert' else '        '} {expression}"
             )
             if bool(series) == (missing is not None):
                 wrong.append(f"{expression} has {'data' if series else 'no data'}")
@@ -179,11 +180,11 @@ def run(program, tell=print):
 
 
 def own_metrics(address):
-    """What Prometheus has taken in of gpumon's own metrics, as OpenMetrics."""
+    """Check that Prometheus has read gpumon's own metrics as OpenMetrics. Return the errors."""
     wrong = []
     metadata = ask(address, "/api/v1/targets/metadata", match_target='{job="gpumon"}')
     known = {entry["metric"]: entry for entry in metadata}
-    # Counters have the name of their family, and units are told, in OpenMetrics alone.
+    # Only OpenMetrics has units, and names counters after their families.
     energy = known.get("gpumon_gpu_energy_joules") or known.get("gpumon_gpu_energy_joules_total")
     if not energy or (energy["type"], energy["unit"]) != ("counter", "joules"):
         wrong.append(f"gpumon_gpu_energy_joules is {energy}")
@@ -192,7 +193,7 @@ def own_metrics(address):
         'gpumon_condition{condition="nv_link_down"} == 1',
         "changes(gpumon_condition[1m])",
         'gpumon_gpu_state{state="lost"} == 0',
-        # Who uses a GPU that is busy.
+        # The users of a busy GPU.
         "gpumon_gpu_utilization_ratio * on (gpu, uuid) group_right () gpumon_gpu_job_info",
         "increase(gpumon_owner_energy_joules_total[1m])",
     ]:
@@ -202,7 +203,9 @@ def own_metrics(address):
 
 
 def queries_of_a_fleet(address):
-    """What `gpumon fleet` asks: Prometheus takes all of it, and most has data."""
+    """Check that Prometheus accepts the queries of `gpumon fleet`, and that most have data. Return
+    the errors.
+    """
     wrong = []
     for expression in fleet_queries.queries():
         try:
@@ -219,7 +222,7 @@ def queries_of_a_fleet(address):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--gpumon", default=str(HERE.parents[1] / "target/debug/gpumon"), help="the program"
+        "--gpumon", default=str(HERE.parents[1] / "target/debug/gpumon"), help="path of gpumon"
     )
     wrong = run(parser.parse_args().gpumon)
     for line in wrong:

@@ -1,5 +1,5 @@
-"""A GPU that real processes hold: what they allocate through the fake CUDA driver, the fake NVML
-library tells of them.
+"""A GPU with real processes: the fake NVML library reports their allocations through the fake CUDA
+driver.
 """
 
 import json
@@ -12,19 +12,22 @@ from program import LIBRARY, over_fake
 
 CUDA = LIBRARY.with_name("libfake_cuda.so")
 
-#: A notebook's cell, or a part of a program, that holds 256 MiB from then on.
+#: Code for a notebook cell or a program that allocates 256 MiB and keeps them.
 HOLD = """
 import ctypes, os
 cuda = ctypes.CDLL(os.environ["GPUMON_LIBCUDA"])
 context, memory = ctypes.c_void_p(), ctypes.c_uint64()
 assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-assert not cuda.cuCtxSetCurrent(context) and not cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256 << 20))
+assert not cuda.cuCtxSetCurrent(context) and \
+not cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256 << 20))
 """
 HELD_BYTES = 256 << 20
 
 
 def over_fake_gpu(folder: "str | Path") -> "dict[str, str]":
-    """Variables with which gpumon and what allocates share one GPU, which nobody else holds."""
+    """Return variables with which gpumon and allocating processes share one GPU without other
+    processes.
+    """
     if not CUDA.exists():
         raise FileNotFoundError(f"{CUDA} is missing: run `make fake-library`")
     nvml = over_fake(folder, '[[gpu]]\nindex = 0\nprofile = "idle"\n') | {"GPUMON_CONFIG": "none"}

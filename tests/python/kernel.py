@@ -1,4 +1,4 @@
-"""A real kernel of IPython, and what it sends to a front end."""
+"""A real IPython kernel, and its messages to a front end."""
 
 import os
 import queue
@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 
 from jupyter_client.manager import KernelManager
 
-#: Seconds for what a busy machine does late.
+#: The maximum time to wait on a busy machine, in seconds.
 PATIENCE_S = 60
 
 
 @dataclass
 class Ran:
-    """What one cell has sent, until the kernel was idle again."""
+    """The messages of one cell until the kernel was idle again."""
 
-    #: `ok`, `error` or `aborted`.
+    #: The status `ok`, `error` or `aborted`.
     status: str
-    #: Displayed data by MIME type, in their order, each with what it was changed to since.
+    #: Displayed data by MIME type in order, including later updates.
     displayed: "list[dict]" = field(default_factory=list)
-    #: What was printed.
+    #: The printed output of the cell.
     printed: str = ""
     error: str = ""
-    #: The lines of its traceback, with what colors them.
+    #: The lines of the traceback, including color sequences.
     traceback: str = ""
     result: str = ""
 
 
 class Kernel:
-    """A kernel with these variables, until it is closed."""
+    """A kernel with these environment variables. It runs until it is closed."""
 
     def __init__(self, **variables: str) -> None:
         self.manager = KernelManager(kernel_name="python3", transport="ipc")
@@ -43,7 +43,7 @@ class Kernel:
         self.manager.shutdown_kernel()
 
     def run(self, code: str, during=lambda: None) -> Ran:
-        """Run a cell; `during` is called as soon as it has printed something."""
+        """Run a cell. `during` is called as soon as the cell has printed something."""
         request = self.client.execute(code)
         ran = Ran("")
         until = time.monotonic() + PATIENCE_S
@@ -63,7 +63,7 @@ class Kernel:
                 return ran
 
     def listen(self, is_done) -> None:
-        """Take in what comes while no cell runs, until something is the case."""
+        """Process messages while no cell runs, until a condition is met."""
         until = time.monotonic() + PATIENCE_S
         while not is_done() and time.monotonic() < until:
             try:

@@ -1,4 +1,4 @@
-"""The program of this environment, and the fake NVML library that it can be run over."""
+"""The program of this environment, and the fake NVML library for it."""
 
 import contextlib
 import json
@@ -11,13 +11,14 @@ from pathlib import Path
 import gpumon
 
 LIBRARY = Path(__file__).resolve().parents[2] / "target/debug/libfake_nvml.so"
-#: A server has its first sums after ten seconds, on a busy machine later.
+#: The maximum time to wait in seconds. A server has its first sums after ten seconds, but later on
+#: a busy machine.
 PATIENCE_S = 90
 
 
 def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
-    """Variables with which gpumon reads this scenario, which is kept in the folder, and no other
-    server.
+    """Return variables with which gpumon reads this scenario, which is stored in the folder, and
+    uses no other server.
     """
     file = Path(folder, "scenario.toml")
     file.write_text(scenario)
@@ -29,7 +30,7 @@ def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
 
 
 def output_of(*arguments: str, **env: str) -> str:
-    """What gpumon prints with these arguments and variables; it has to end well."""
+    """Return the output of gpumon with these arguments and variables. The command must succeed."""
     command = [gpumon.find_gpumon_bin(), *arguments]
     return subprocess.run(
         command, env=os.environ | env, capture_output=True, text=True, check=True
@@ -37,13 +38,13 @@ def output_of(*arguments: str, **env: str) -> str:
 
 
 def snapshot(**env: str) -> dict:
-    """What `gpumon --json` prints with these variables."""
+    """Return the output of `gpumon --json` with these variables."""
     return json.loads(output_of("--json", **env))
 
 
 @contextlib.contextmanager
 def server(folder: str | Path, *arguments: str, **env: str) -> Iterator[str]:
-    """A server that has a sample, and the path of its control socket."""
+    """Start a server, and wait for its first sample. Yield the path of its control socket."""
     control = str(Path(folder, "control.sock"))
     command = [
         gpumon.find_gpumon_bin(),
@@ -68,7 +69,7 @@ def _is_ready(control: str) -> bool:
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    """Wait until it is."""
+    """Wait until the condition is met."""
     end = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > end:

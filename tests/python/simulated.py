@@ -1,4 +1,4 @@
-"""Simulated GPUs, whose readings a test knows, for `gpumon measure` and for servers."""
+"""Simulated GPUs with known readings, for `gpumon measure` and for servers."""
 
 import contextlib
 import os
@@ -14,23 +14,23 @@ import gpumon
 import gpumon._helper as helper
 import gpumon._warnings as warning
 
-#: Seconds for what a busy machine does late.
+#: The maximum time to wait on a busy machine, in seconds.
 PATIENCE_S = 60
 
 
 def constant(pid: int, gpu: int = 0, memory: str = "4 GiB", sm_percent: int = 50) -> str:
-    """A process in a scenario that always does the same."""
+    """Return a process in a scenario whose activity is constant."""
     return (
         f'[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = "{memory}"\nsm_percent = {sm_percent}\n'
     )
 
 
-#: GPU 0 draws 300 W.
+#: A scenario with two GPUs. GPU 0 draws 300 W.
 GPUS = "gpus = 2\n[[gpu]]\nindex = 0\npower_watts = 300\n"
 
 
 class Simulated(unittest.TestCase):
-    """A test with a program and a control socket of its own."""
+    """A test with its own program and control socket."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -51,7 +51,7 @@ class Simulated(unittest.TestCase):
         self.addCleanup(helper._current.close)
 
     def scenario(self, text: str) -> None:
-        """What programs that start from now on read."""
+        """Set the scenario of programs that start from now on."""
         (self.folder / "scenario.toml").write_text(text)
 
     def warm_up(self) -> None:
@@ -60,7 +60,7 @@ class Simulated(unittest.TestCase):
 
     @contextlib.contextmanager
     def server(self) -> Iterator[subprocess.Popen]:
-        """A server of this user."""
+        """Start a server of this user."""
         command = [
             gpumon.find_gpumon_bin(),
             "serve",

@@ -1,4 +1,4 @@
-"""Tests over the stand-in of `gpumon measure`, each with a program of its own."""
+"""Tests with a stand-in for `gpumon measure`. Each test has its own process."""
 
 import json
 import os
@@ -15,14 +15,14 @@ import gpumon._warnings as warning
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "stand_in_program.py")
-#: Seconds for what a busy machine does late.
+#: The maximum time to wait on a busy machine, in seconds.
 PATIENCE_S = 30
-#: The first lines of programs that the tests start, whose gpumon is the stand-in.
+#: The first lines of the tests' programs, which make them use the stand-in.
 PRELUDE = f"import gpumon, gpumon._helper as helper\nhelper.find_gpumon_bin = lambda: {PROGRAM!r}\n"
 
 
 class StandInTest(unittest.TestCase):
-    """Its program is new, does what `say` says, and ends with the test."""
+    """A test with a new stand-in, which has the faults set by `say` and ends with the test."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -44,23 +44,23 @@ class StandInTest(unittest.TestCase):
         self.addCleanup(helper._current.close)
 
     def say(self, *faults: str) -> None:
-        """What programs that start from now on do wrong."""
+        """Set the faults of stand-ins that start from now on."""
         self.says.write_text("\n".join(faults))
 
     def heard(self, lines: int = 0) -> "list[dict]":
-        """All that programs were told, of which there have to be so many lines."""
+        """Wait for this many lines. Return all lines that stand-ins have received."""
         until = time.monotonic() + PATIENCE_S
         while self.heard_in.read_text().count("\n") < lines and time.monotonic() < until:
             time.sleep(0.01)
         return [json.loads(line) for line in self.heard_in.read_text().splitlines()]
 
     def python(self, code: str, *options: str) -> "subprocess.CompletedProcess[str]":
-        """Run a program over the stand-in, with all that Python can complain about."""
+        """Run code with the stand-in, in Python's development mode with warnings as errors."""
         command = [sys.executable, "-X", "dev", "-W", "error", *options, "-c", PRELUDE + code]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
 
     def script(self, code: str) -> str:
-        """Run a program that children can import, over the stand-in, and return what it prints."""
+        """Run code from a file, so that child processes can import it. Return its output."""
         file = self.says.with_name("program.py")
         file.write_text(PRELUDE + code)
         done = subprocess.run(

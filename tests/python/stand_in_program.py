@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""A stand-in for `gpumon measure` that fails in ways in which the real one does not: it says all
-that it is told to.
+"""A stand-in for `gpumon measure` that fails in ways that the real program does not.
 
-STANDIN_SAYS names a file of faults, one a line: `mute` reads nothing, `die N` ends after N lines,
-`garbage` answers with what is no JSON, `failed` finds no driver, `slow S` answers after so many
-seconds, `stubborn` outlives its input. Each line that it reads is written to the file that
-STANDIN_HEARD names.
+STANDIN_SAYS names a file with one fault per line: `mute` reads nothing, `die N` exits after N
+lines, `garbage` answers with invalid JSON, `failed` finds no driver, `slow S` answers after S
+seconds, `stubborn` continues after its input is closed. Each line that it reads is written to the
+file that STANDIN_HEARD names.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Invalid arguments are refused at once, with what to pass instead."""
+"""Invalid arguments are refused at once, with a message that names valid ones."""
 
 import datetime
 import os
@@ -170,7 +170,7 @@ class Arguments(StandInTest):
 
 
 class Lines(Simulated):
-    """Lines that the real program cannot read."""
+    """Lines that the real program cannot parse."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -178,7 +178,7 @@ class Lines(Simulated):
         self.warm_up()
 
     def assert_answered(self, request: object, error: str) -> None:
-        # Without an answer, the error would be a `ProgramError` after half a minute.
+        # Without an answer, there would be a `ProgramError` after half a minute.
         with self.assertRaisesRegex(gpumon.RequestError, error):
             helper.current().ask(request)
 
@@ -204,7 +204,7 @@ class Lines(Simulated):
             mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")
         ):
             self.assert_answered({"snapshot": True}, "cannot read this request")
-        # The same program still answers.
+        # The program still answers, without a restart.
         self.assertEqual(len(gpumon.snapshot().gpus), 2)
         self.assertEqual(helper.current()._short_lives, 0)
 

@@ -1,4 +1,4 @@
-"""What the build backend of the wheel refuses, as an installer meets it."""
+"""Errors of the wheel's build backend, as seen by an installer."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ sys.path.append(str(BACKEND))
 import gpumon_index  # noqa: E402
 
 ADDRESS = "https://forge.example/owner/gpumon"
-#: Asks a hook as an installer does, of a backend whose maturin only says that it was asked.
+#: Calls a hook in the same way as an installer. maturin is replaced by a mock that returns `asked`.
 ASK = """
 import os, sys
 from unittest import mock
@@ -75,7 +75,8 @@ import gpumon_frontend, gpumon_index, gpumon_share
 gpumon_frontend.build_if_needed = gpumon_share.build = lambda: None
 gpumon_index.ROOT, gpumon_index.README = folder, folder / "made.md"
 def write(where, *arguments):
-    assert gpumon_index.README.read_text() == "[a](https://forge.example/owner/gpumon/blob/HEAD/b.md)"
+    assert gpumon_index.README.read_text() == \
+"[a](https://forge.example/owner/gpumon/blob/HEAD/b.md)"
     Path(where, "x.dist-info").mkdir()
     Path(where, "x.dist-info/METADATA").write_text("Name: x\\n\\nText")
     return "x.dist-info"

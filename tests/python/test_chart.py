@@ -1,4 +1,4 @@
-"""The chart of a cell, and the samples that it shows."""
+"""The chart of a cell, and the samples in it."""
 
 import re
 import unittest
@@ -7,12 +7,12 @@ from gpumon._ipython.chart import COLORS, chart_svg, measured_html
 from gpumon._ipython.samples import MOST, Sample, Samples
 from gpumon._text import GIB
 
-#: Of notebooks: white, JupyterLab's and VS Code's dark themes.
+#: The backgrounds of notebooks: white, and the dark themes of JupyterLab and VS Code.
 BACKGROUNDS = ("#ffffff", "#111111", "#1e1e1e", "#212121")
 
 
 def luminance(color: str) -> float:
-    """As WCAG 2 defines it."""
+    """Return the relative luminance as defined by WCAG 2."""
     parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts

@@ -1,5 +1,5 @@
-"""What deploy/ has, run or linted: dashboards and rules over a real Prometheus that scrapes gpumon,
-Slurm's scripts, the Helm chart with its secret, names of OpenTelemetry, and JupyterHub's settings.
+"""The contents of deploy/: dashboards and rules with a real Prometheus that scrapes gpumon, Slurm's
+scripts, the Helm chart with its secret, names for OpenTelemetry, and JupyterHub's settings.
 """
 
 import importlib.util
@@ -24,11 +24,11 @@ sys.path += [str(ROOT / "tests/prometheus"), str(DEPLOY / "grafana"), str(DEPLOY
 import run  # noqa: E402
 from program import over_fake  # noqa: E402
 
-#: The event of the scenario comes after 12 s, the slow readings in the meantime; rates need a few
-#: scrapes.
+#: The maximum time to wait in seconds. The scenario's event happens after 12 s, and slow readings
+#: arrive before it. Rates need several scrapes.
 PATIENCE_S = 60
 SCRAPES = 5
-#: What Grafana puts in the place of its variables.
+#: Values for Grafana's variables.
 VARIABLES = {
     "$__rate_interval": "10s",
     "$__range": "30s",
@@ -36,8 +36,8 @@ VARIABLES = {
     "$node": ".*",
     "$gpu": ".*",
 }
-#: Conditions that the scenario has no GPU with; rules compare their severity, which is there while
-#: they last.
+#: Conditions that no GPU in the scenario has. Rules use their severity, which only exists while a
+#: condition lasts.
 NOT_THERE = re.compile(r"gpumon_condition_severity\{|ALERTS\{|^instance:")
 METRIC = re.compile(r"(?<![\w:\"$])((?:gpumon_|instance:|ALERTS)[\w:]*(?:\{[^}]*\})?)")
 
@@ -47,7 +47,7 @@ def program() -> str:
 
 
 def ran(*command: object, **more) -> str:
-    """What a command prints; it has to end well."""
+    """Return the output of a command, which must succeed."""
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False, **more
     )
@@ -79,7 +79,7 @@ def filled(expression: str) -> str:
 
 
 class OverPrometheus(unittest.TestCase):
-    """A Prometheus that has scraped a busy gpumon with something wrong on each GPU."""
+    """A Prometheus that has scraped a busy gpumon, with a problem on each GPU."""
 
     @classmethod
     def setUpClass(cls):
@@ -90,7 +90,7 @@ class OverPrometheus(unittest.TestCase):
         cls.address = cls.stack.enter_context(
             run.prometheus({"gpumon": (port, "/metrics")}, folder)
         )
-        # The last that come: the event, and the slow readings.
+        # The event and the slow readings are available last.
         awaited = [
             f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}"
             for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")
@@ -103,7 +103,7 @@ class OverPrometheus(unittest.TestCase):
         try:
             return run.query(cls.address, expression)
         except OSError:
-            # It refuses what is no PromQL, and does not answer before it is ready.
+            # Prometheus refuses invalid expressions, and does not answer until it is ready.
             return []
 
     @classmethod
@@ -130,8 +130,8 @@ class OverPrometheus(unittest.TestCase):
     def test_rules_read_what_there_is(self):
         expressions = []
         for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
-            # What is absent while nothing is wrong, and what compares with a quarter of an hour
-            # ago.
+            # Some series only exist while there is a problem, and some expressions compare with a
+            # quarter of an hour ago.
             expression = run.with_bool(rule["expr"]).replace("offset 15m", "offset 1s")
             if "record" in rule:
                 expressions.append(expression)
@@ -140,20 +140,21 @@ class OverPrometheus(unittest.TestCase):
                 for selector in METRIC.findall(rule["expr"])
                 if not NOT_THERE.search(selector)
             ]
-            # It is asked whether or not it holds: what is no PromQL is refused.
+            # The query runs even if the rule does not apply, because Prometheus refuses invalid
+            # expressions.
             run.query(self.address, rule["expr"])
         self.assertEqual(self.without_data(expressions), [])
 
     def test_what_opentelemetry_renames_is_there(self):
         names = {name for name, _ in opentelemetry_names() if not name.startswith("gpumon_memory_")}
-        # Only ?links=true has them, and GPU 0 alone has links and fans.
+        # Links only have series with ?links=true, and only GPU 0 has links and fans.
         names -= {name for name in names if name.startswith("gpumon_nvlink_")}
         self.assertEqual(self.without_data(names), [])
 
 
 class Dashboards(unittest.TestCase):
     def test_they_are_of_their_tables(self):
-        # Another module of this name is that of the rules.
+        # The rules have another module of this name.
         generate = module(DEPLOY / "grafana/generate.py")
         made = {name: generate.text(model) for name, model in generate.dashboards().items()}
         for name, text in made.items():
@@ -237,7 +238,8 @@ class Slurm(unittest.TestCase):
                 **os.environ,
                 **over_fake(
                     folder,
-                    'gpus = 4\n[[gpu]]\nindex = 3\nmig = [{ profile = "3g.71gb", gpu_instance = 2 }]\n',
+                    'gpus = 4\n[[gpu]]\nindex = 3\nmig = [{ profile = "3g.71gb", gpu_instance = 2 '
+                    "}]\n",
                 ),
                 "GPUMON_PROGRAM": program(),
                 "GPUMON_SLURM_GPUS": str(gpus),
@@ -297,7 +299,7 @@ class Slurm(unittest.TestCase):
             )
             self.assertIn("2 GPUs", (reports / "88123.txt").read_text())
             self.assertEqual(files(gpus), {mig: "88124 1000\n"})
-            # Without a server, and for a job without GPUs, a node stays in service.
+            # Without a server, or for a job without GPUs, the node stays in service.
             slurm("epilog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000")
             slurm("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
             self.assertEqual(files(gpus), {})
@@ -318,7 +320,7 @@ class Slurm(unittest.TestCase):
             ("100%%-%5N", f"/home/ana/100%-{node}", {}),
             ("a\\%j.out", "/home/ana/a%j.out", {}),
             ("plain", "/home/ana/plain", {}),
-            # Patterns with an unknown value give no file.
+            # A pattern with an unknown value results in no file.
             ("%x.out", "", {"SLURM_JOB_NAME": ""}),
             ("%q.out", "", {}),
             ("", "", {}),
@@ -440,7 +442,7 @@ class Kubernetes(unittest.TestCase):
             for name, text in secret.items():
                 Path(folder, name).write_text(text)
                 Path(folder, name).chmod(0o440)
-            # As Kubernetes makes it.
+            # Kubernetes creates the directory with this mode.
             control = Path(folder, "run")
             control.mkdir()
             control.chmod(0o777)
@@ -490,7 +492,7 @@ class Kubernetes(unittest.TestCase):
                             *curl, "-H", f"Authorization: Bearer {token}", f"{url}{monitor['path']}"
                         ),
                     )
-                    # What the kubelet asks has no token.
+                    # The kubelet's requests have no token.
                     ran(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
                     self.assertNotEqual(
                         subprocess.run(
@@ -563,7 +565,7 @@ class Debian(unittest.TestCase):
                 ran("sh", script, action, env={"PATH": os.environ["PATH"], "DPKG_ROOT": root})
                 self.assertEqual((history.exists(), link.is_symlink()), (is_kept, is_kept), action)
             self.assertTrue(other.exists())
-            # cargo-deb replaces this with the commands for systemd.
+            # cargo-deb replaces this line by the commands for systemd.
             self.assertIn("\n#DEBHELPER#\n", script.read_text())
 
 
@@ -636,7 +638,7 @@ class JupyterHub(unittest.TestCase):
 
 
 def lost(told, known, place="") -> Iterator[str]:
-    """Where a model says something else than was told."""
+    """Yield the places in which a model differs from the original values."""
     if isinstance(told, dict):
         for key, value in told.items():
             yield from lost(
@@ -662,7 +664,7 @@ def statements_of(processor: str) -> list[dict]:
 
 
 def opentelemetry_names() -> list[tuple[str, str]]:
-    """Names of gpumon, and what they become."""
+    """Return pairs of gpumon's names and their new names."""
     statements = [
         line for group in statements_of("transform/names") for line in group["statements"]
     ]
@@ -671,7 +673,7 @@ def opentelemetry_names() -> list[tuple[str, str]]:
 
 
 def module(path: Path):
-    """One whose name others have, too."""
+    """Load a module whose name is not unique."""
     spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)

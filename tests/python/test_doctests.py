@@ -1,4 +1,4 @@
-"""The examples in the documentation of the package run."""
+"""The examples in the documentation of the package."""
 
 import contextlib
 import doctest
@@ -13,9 +13,9 @@ import gpumon
 from simulated import GPUS, Simulated
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
-#: What runs a program, and what needs libraries that are not there.
+#: Modules that run a program, or need libraries that are not installed.
 OF_OTHERS = re.compile(r"\.(__main__|_papermill|trackers\.[a-z]+)$")
-#: They change what is shown, and run in notebooks alone.
+#: Lines that change the output and only work in notebooks.
 OF_NOTEBOOKS = re.compile(r"^\s*%|^await ", re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ class Doctests(Simulated):
         self.assertGreater(attempted, 15)
 
     def test_each_example_of_the_guide(self) -> None:
-        """In one program, one after the other, beside a server."""
+        """Run all examples of the guide in one program, with a server."""
         blocks = re.findall(
             r"^```python\n(.*?)^```$", (GUIDES / "python.md").read_text(), re.MULTILINE | re.DOTALL
         )

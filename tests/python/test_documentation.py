@@ -1,7 +1,7 @@
-"""Links, pictures and the names of commands in the documentation lead somewhere.
+"""Links, pictures and the names of commands in the documentation.
 
-Commands in blocks marked `console` are run, by `tests/end-to-end/docs.rs`. Of the others, which
-need a GPU, a clone or much time, this checks that what they name exists: targets of `make`, scripts
+`tests/end-to-end/docs.rs` runs the commands in blocks marked `console`. Other commands need a GPU,
+a clone or much time. For these, this module checks that the names exist: targets of `make`, scripts
 of npm, crates, files, options of gpumon.
 """
 
@@ -30,13 +30,13 @@ FILES = [
 ]
 TEXTS = {file: file.read_text(encoding="utf-8") for file in FILES}
 PAGES = {file: links.Page(MARKDOWN.render(text)) for file, text in TEXTS.items()}
-#: What is made, and need not be there.
+#: Generated folders, which may be missing.
 MADE = ("target", "dist", "node_modules", "wheel")
 
 
 def code(text: str) -> Iterator[str]:
-    """Each piece of code in a page: of blocks of commands line by line, with their continuations,
-    and within text.
+    """Yield each piece of code in a page: command blocks line by line, with continuations, and code
+    within text.
     """
     for token in MARKDOWN.parse(text):
         if token.type == "fence" and token.info in ("sh", "console"):
@@ -51,8 +51,8 @@ CODE = [(file, piece) for file, text in TEXTS.items() for piece in code(text)]
 
 
 def options_of_gpumon() -> "dict[str, set[str]]":
-    """The options of each command, from the page that is made of its definitions; those of all
-    under the empty name.
+    """Return the options of each command from the generated reference page. Options of all commands
+    have an empty name.
     """
     found: "dict[str, set[str]]" = {}
     for section in re.split(r"^## ", TEXTS[DOCS / "reference/commands.md"], flags=re.MULTILINE)[1:]:
@@ -89,8 +89,8 @@ class Links(unittest.TestCase):
         self.assertEqual([one for one in outside if urlsplit(one[1]).path], [])
 
     def test_readme_links_relatively(self) -> None:
-        """Links and pictures of the README work in a clone. The build rewrites them for the package
-        index.
+        """Links and pictures of the README must work in a clone. The build rewrites them for the
+        package index.
         """
         found = PAGES[ROOT / "README.md"].links
         self.assertGreater(len(found), 40)
@@ -198,7 +198,7 @@ class Commands(unittest.TestCase):
 
     def test_options_of_gpumon(self) -> None:
         known, wrong, checked = options_of_gpumon(), [], 0
-        # One is made of the definitions, the commands of the other take options of nvidia-smi.
+        # One page is generated, and the commands on the other accept options of nvidia-smi.
         pieces = [
             (file, piece)
             for file, piece in CODE

@@ -1,4 +1,4 @@
-"""Costs of cells in notebooks that papermill, nbconvert and nbclient run."""
+"""Costs of cells in notebooks that run with papermill, nbconvert and nbclient."""
 
 import contextlib
 import json
@@ -23,8 +23,8 @@ import gpumon
 from gpumon._cells import CellCosts, cell_costs, run_of
 
 KEYS = {
-    "version", "duration_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "energy_joules", "shared", "gpus",
-    "run",
+    "version", "duration_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "energy_joules",
+    "shared", "gpus", "run",
 }  # fmt: skip
 OLD = {"gpumon": {"version": 1, "duration_s": 7}}
 BIN = Path(sys.executable).parent
@@ -32,9 +32,11 @@ BIN = Path(sys.executable).parent
 #: file.
 RUNS = json.loads((Path(__file__).resolve().parents[1] / "stored-cost-runs.json").read_text())
 
-#: How a notebook is run, into another file of the same folder.
+#: The commands that run a notebook into another file of the same folder.
 RUNNERS = {
-    "papermill": [BIN / "papermill", "--engine", "gpumon", "--no-progress-bar", "in.ipynb", "out.ipynb"],
+    "papermill": [
+        BIN / "papermill", "--engine", "gpumon", "--no-progress-bar", "in.ipynb", "out.ipynb",
+    ],
     "nbconvert": [
         BIN / "jupyter", "nbconvert", "--execute", "--to", "notebook", "--output", "out.ipynb",
         "--Exporter.preprocessors=gpumon.nbconvert.CostPreprocessor", "in.ipynb",
@@ -44,7 +46,7 @@ RUNNERS = {
 
 
 def write(folder: Path, *cells: nbformat.NotebookNode) -> None:
-    """Write `in.ipynb`, with a page of text before these cells."""
+    """Write `in.ipynb` with a text cell and then these cells."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     notebook = v4.new_notebook(
         cells=[v4.new_markdown_cell("# A notebook"), *cells], metadata=kernel
@@ -59,7 +61,7 @@ def run(folder: Path, runner: str, **variables: str) -> subprocess.CompletedProc
 
 
 def costs(folder: Path) -> "list[dict | None]":
-    """What the notebook that was written keeps of each of its cells; it has to be valid."""
+    """Return the stored cost of each cell in the output notebook, which must be valid."""
     notebook = nbformat.read(folder / "out.ipynb", nbformat.NO_CONVERT)
     nbformat.validate(notebook)
     return [cell.metadata.get("gpumon") for cell in notebook.cells]
@@ -73,7 +75,8 @@ class Runners(unittest.TestCase):
 
     def test_cells_that_hold_a_gpu_keep_the_same_of_it_in_all_of_them(self) -> None:
         variables = over_fake_gpu(self.folder)
-        # Between the two lies a sample, so that memory of the second is not taken for the first's.
+        # There must be a sample between the two cells, so that the memory of the second is not
+        # counted for the first.
         wait = "import time; time.sleep(1.2)"
         free, allocate = (
             v4.new_code_cell("x = 1", metadata=OLD),
@@ -84,7 +87,7 @@ class Runners(unittest.TestCase):
             v4.new_code_cell("", metadata=OLD),
         )
         skipped = v4.new_code_cell("never", metadata={"tags": ["skip-execution"]})
-        # Between the third and the end of the kernel lies one, too.
+        # There must also be a sample between the third cell and the end of the kernel.
         write(self.folder, free, allocate, hold, empty, skipped, v4.new_code_cell(wait))
         for runner in RUNNERS:
             with self.subTest(runner):
@@ -127,7 +130,7 @@ class Runners(unittest.TestCase):
         write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
         variables = over_fake_gpu(self.folder)
         self.assertEqual(run(self.folder, "nbclient", **variables).returncode, 0)
-        # Another kernel, which gpumon does not see, runs the same source with the same count.
+        # A kernel that gpumon does not see runs the same source with the same count.
         again = [
             BIN / "jupyter",
             "nbconvert",
@@ -175,7 +178,7 @@ class Runners(unittest.TestCase):
         write(self.folder, *(v4.new_code_cell(code, metadata=OLD) for code in cells))
         done = run(self.folder, "papermill", **over_fake_gpu(self.folder))
         self.assertIn("ZeroDivisionError", done.stderr)
-        # papermill puts two cells of its own before the first and the failed one.
+        # papermill inserts a cell before the first cell and one before the failed cell.
         kept = [cost["duration_s"] for cost in costs(self.folder) if cost]
         self.assertEqual(len(kept), 2, kept)
         self.assertTrue(kept[0] >= 1.2 and kept[1] >= 0.1, kept)
@@ -204,7 +207,7 @@ class Runs(unittest.TestCase):
 
 
 class Hooks(StandInTest):
-    """Over the stand-in of `gpumon measure`, and a client that runs nothing."""
+    """Hooks with the stand-in for `gpumon measure`, and a client that runs nothing."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -212,7 +215,7 @@ class Hooks(StandInTest):
         self.client.km = types.SimpleNamespace(provisioner=types.SimpleNamespace(pid=4711))
 
     def execute(self, cell: nbformat.NotebookNode) -> float:
-        """Call all hooks of a cell, and return the milliseconds that this took."""
+        """Call all hooks of a cell. Return the time that this took in milliseconds."""
         begun = time.perf_counter()
         self.client.on_cell_start(cell=cell, cell_index=0)
         self.client.on_cell_execute(cell=cell, cell_index=0)
@@ -220,7 +223,7 @@ class Hooks(StandInTest):
         return (time.perf_counter() - begun) * 1000
 
     def test_cells_are_not_delayed(self) -> None:
-        # Its answers come late, as those of the driver.
+        # The answers are late, like those of the driver.
         self.say("slow 0.5")
         cells = [v4.new_code_cell("x") for _ in range(100)]
         with cell_costs(self.client):

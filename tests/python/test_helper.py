@@ -1,6 +1,4 @@
-"""The program behind the package fails in all ways, and nothing of that reaches the code that is
-measured.
-"""
+"""All failures of the program behind the package. None of them affects the measured code."""
 
 import gc
 import os
@@ -19,7 +17,7 @@ from stand_in import PATIENCE_S, StandInTest
 
 
 def pids_of_stand_ins(variables: "dict[str, str]") -> "list[int]":
-    """Programs that run with these variables."""
+    """Return the PIDs of stand-ins with these variables."""
     wanted = f"STANDIN_HEARD={variables['STANDIN_HEARD']}\0".encode()
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -117,7 +115,7 @@ class Is(StandInTest):
                 pass
             measurements.append(m)
         self.assertGreater(len(helper._current._process._waiting), 10_000, "its pipe is not full")
-        # One that waited would wait for ever.
+        # A blocking write would wait forever.
         self.assertLess(time.monotonic() - began, PATIENCE_S)
         with mock.patch.object(mail, "PATIENCE_S", 0.3):
             self.assertRegex(m.lost[0], "has not answered for 0 s: `gpumon doctor`")
@@ -138,7 +136,7 @@ class Is(StandInTest):
                 waited.append(time.monotonic() - began)
         self.assertGreaterEqual(waited[0], 0.4)
         self.assertLess(max(waited[1:]), 0.4)
-        # What has come since is a sign of life.
+        # Output since then shows that the program is alive.
         until = time.monotonic() + PATIENCE_S
         self.assertTrue(helper.current().wait(lambda: not helper.current()._mail._is_silent, until))
         with gpumon.measure() as m:
@@ -148,7 +146,7 @@ class Is(StandInTest):
     def test_error_without_number_keeps_earlier_answers(self) -> None:
         batches = [[b'{"id": 1, "cost": {}}', b'{"error": "line 3 is no request"}']]
         both, answers, box = threading.Event(), {}, mail.Mail()
-        # Nothing comes before both requests wait.
+        # No answer arrives before both requests are waiting.
         program = mock.Mock(
             failure=None,
             receive=lambda _: batches.pop() if both.wait(PATIENCE_S) and batches else [],
@@ -172,7 +170,7 @@ class Is(StandInTest):
         self.say("mute")
         with gpumon.measure() as first:
             pass
-        # Once it has read its faults, others can be written.
+        # The stand-in has read its faults by then, so others can be written.
         self.heard(1)
         with mock.patch.object(process, "MOST_WAITING", 100):
             for _ in range(20_000):
@@ -299,7 +297,8 @@ class Processes(StandInTest):
             "import os, signal, time\nos.setpgrp()\n"
             "with gpumon.measure() as m:\n"
             "  m.to_dict()\n"
-            "  try:\n    os.killpg(0, signal.SIGINT); time.sleep(9)\n  except KeyboardInterrupt: pass\n"
+            "  try:\n    os.killpg(0, signal.SIGINT); time.sleep(9)\n  except KeyboardInterrupt: "
+            "pass\n"
             "print(m.gpu_s, m.lost)"
         )
         self.assertEqual(self.python(code).stdout, "9.8 []\n")
@@ -358,7 +357,7 @@ class Processes(StandInTest):
         self.assertEqual(pids_of_stand_ins(self.variables), [])
 
     def test_a_finalizer_may_forget_at_any_time(self) -> None:
-        """One that runs while the same thread holds a lock of the helper must not wait for it."""
+        """A finalizer must not wait for a lock that its own thread holds."""
         current = helper._current
         with gpumon.measure() as m:
             pass

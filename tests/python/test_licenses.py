@@ -1,6 +1,4 @@
-"""What `gpumon licenses` prints names every library in the program, and only licenses that the
-project allows.
-"""
+"""`gpumon licenses` names every library in the program, and only allowed licenses."""
 
 import re
 import sys

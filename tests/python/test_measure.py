@@ -1,4 +1,4 @@
-"""`gpumon.measure`: what it writes to the program, and what becomes of the answers."""
+"""`gpumon.measure`: its lines for the program, and its use of the answers."""
 
 import asyncio
 import contextlib
@@ -62,7 +62,7 @@ class Numbers(StandInTest):
             self.assertIn("so far", repr(m))
             self.assertGreater(m.duration_s, first)
         self.assertEqual(m.gpu_s, 9.8)
-        # Once so far, once final, and not again.
+        # There was one request during the measurement and one after its end, and no others.
         self.assertEqual(len(told(self.heard(), "cost")), 3)
         self.assertEqual(str(m), str(m))
         self.assertEqual(len(told(self.heard(), "cost")), 3)

@@ -1,4 +1,4 @@
-"""The package over the real program and simulated GPUs: the numbers are those of the scenario."""
+"""The package with the real program and simulated GPUs: the numbers must match the scenario."""
 
 import asyncio
 import datetime
@@ -43,7 +43,10 @@ class Costs(Simulated):
 
     def test_memory_that_grows_and_others_on_the_gpu(self) -> None:
         start_ms = round(time.time() * 1000)
-        grows = f"[[process]]\ngpu = 0\npid = {os.getpid()}\nmemory = [[0, '1 GiB'], [5, '1 GiB'], [5, '3 GiB']]\nsm_percent = 10\n"
+        grows = (
+            f"[[process]]\ngpu = 0\npid = {os.getpid()}\nmemory = [[0, '1 GiB'], [5, '1 GiB'], "
+            f"[5, '3 GiB']]\nsm_percent = 10\n"
+        )
         self.scenario(f"start_ms = {start_ms}\n" + GPUS + grows + constant(1, memory="2 GiB"))
         self.warm_up()
         with gpumon.measure() as m:
@@ -111,7 +114,7 @@ class Costs(Simulated):
             next(gpumon.stream())
 
     def test_a_server_that_is_killed_costs_a_second_or_so(self) -> None:
-        # A simulation that is asked for is read without a server, so this is the fake driver.
+        # Simulated GPUs are read without a server, so this test uses the fake driver.
         del os.environ["GPUMON_SOURCE"]
         os.environ.update(over_fake(self.folder, GPUS + constant(os.getpid())))
         with self.server() as server:
@@ -132,7 +135,7 @@ class Costs(Simulated):
             time.sleep(0.5)
             os.kill(helper._current._process.pid, signal.SIGKILL)
             time.sleep(0.5)
-            # It is noticed here.
+            # This call notices that the process has ended.
             gpumon.snapshot()
             time.sleep(2)
         self.assertRegex(m.lost[0], "^what was used before .* it was ended by SIGKILL")
@@ -178,7 +181,10 @@ class Readings(Simulated):
         frame = now.to_pandas()
         self.assertEqual(list(frame["memory_used_bytes"])[0], 4 * GIB)
         columns = subprocess.run(
-            [gpumon.find_gpumon_bin(), "--csv", "--columns", "index,memory_used_bytes,power_draw_watts,pcie_rx_bytes_per_second"],
+            [
+                gpumon.find_gpumon_bin(), "--csv", "--columns",
+                "index,memory_used_bytes,power_draw_watts,pcie_rx_bytes_per_second",
+            ],
             capture_output=True, text=True, check=True,
         ).stdout.splitlines()[0].split(",")  # fmt: skip
         self.assertLessEqual(set(columns), set(frame.columns))
@@ -226,7 +232,7 @@ class Readings(Simulated):
             time.sleep(6)
         self.assertAlmostEqual(m.gpu_s, 3, delta=0.5)
         self.assertEqual(m.lost, [])
-        # What waited comes first, in its order, and then what is new.
+        # The waiting snapshots come first, in order, and then new ones.
         times = [next(stream).at.timestamp() for _ in range(70)]
         self.assertEqual(times, sorted(set(times)))
         stream.close()
@@ -234,7 +240,7 @@ class Readings(Simulated):
     def test_a_program_ends_cleanly_in_the_middle_of_a_stream(self) -> None:
         code = (
             "import asyncio, gpumon, logging\n"
-            # The debug mode logs callbacks that a busy machine slows down.
+            # Debug mode logs slow callbacks, which are frequent on a busy machine.
             "logging.getLogger('asyncio').setLevel(logging.ERROR)\n"
             "stream = gpumon.stream(0.1); next(stream)\n"
             "m = gpumon.measure().start()\n"

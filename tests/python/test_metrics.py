@@ -1,5 +1,5 @@
-"""What Prometheus reads of /metrics: by the parsers of its Python client, by promtool, and by a
-real server.
+"""The format of /metrics, checked by the parsers of Prometheus' Python client, by promtool, and by
+a real server.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "prometheus"))
 import run  # noqa: E402
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-#: The slow readings come some seconds after the first sample.
+#: The maximum time to wait in seconds. Slow readings appear some seconds after the first sample.
 PATIENCE_S = 60
 
 
@@ -42,7 +42,7 @@ class Metrics(unittest.TestCase):
 
     @classmethod
     def get(cls, path, accept="*/*"):
-        """The content type and the page."""
+        """Return the content type and the page."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{cls.port}{path}", headers={"Accept": accept}
         )

@@ -52,12 +52,15 @@ IMAGE = re.compile(r"(?:localhost/|REGISTRY/)?gpumon(?::[\w.${}-]+)?")
 
 #: Sites where anybody can register a name.
 PUBLIC = (
-    r"github\.com|githubusercontent\.com|ghcr\.io|gitlab\.com|codeberg\.org|docker\.io|hub\.docker\.com|quay\.io|nvcr\.io"
-    r"|npmjs\.com|npmjs\.org|crates\.io|anaconda\.org|pypi\.org|artifacthub\.io|marketplace\.visualstudio\.com"
+    r"github\.com|githubusercontent\.com|ghcr\.io|gitlab\.com|codeberg\.org|docker\.io|"
+    r"hub\.docker\.com|quay\.io|nvcr\.io"
+    r"|npmjs\.com|npmjs\.org|crates\.io|anaconda\.org|pypi\.org|artifacthub\.io|"
+    r"marketplace\.visualstudio\.com"
 )
 ADDRESS = re.compile(
     rf"(?:{PUBLIC})[/:][^\s\"'`)>\]]*gpumon[^\s\"'`)>\]]*"
-    r"|\bgpumon[\w-]*\.(?:github|gitlab)\.io\b|\bgpumon[\w-]*\.readthedocs\.io\b|\bgpumon\.(?:org|com|dev|net|ai|app)\b"
+    r"|\bgpumon[\w-]*\.(?:github|gitlab)\.io\b|\bgpumon[\w-]*\.readthedocs\.io\b|\bgpumon\.(?:org|"
+    r"com|dev|net|ai|app)\b"
     r"|\bgpumon@[\w-]+\.(?!org\b|invalid\b)[\w.-]*[a-z]"
     r"|(?:--repo|--repository)[ =]gpumon/[\w-]+",
     re.IGNORECASE,
@@ -65,8 +68,8 @@ ADDRESS = re.compile(
 
 
 def tracked_lines() -> Iterator[tuple[str, str]]:
-    """Yield each line that names gpumon in a tracked file, with the file's name. Continued lines
-    count as one.
+    """Yield the name of a tracked file and a line that names gpumon, for all such lines. A
+    continued line counts as one.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True

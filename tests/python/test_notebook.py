@@ -18,7 +18,7 @@ LINE = r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
 
 
 class Magics(StandInTest):
-    """Over the stand-in, whose numbers are always the same."""
+    """Magics with the stand-in, whose numbers are always the same."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -59,7 +59,7 @@ class Magics(StandInTest):
         )
         self.assertEqual(ran.error, "KeyboardInterrupt: ")
         self.assert_line(ran.displayed[0])
-        # The program behind it was not meant.
+        # The interrupt was not meant for the gpumon program.
         self.assertEqual(self.kernel.run("helper.current()._short_lives").result, "0")
 
     def test_a_cell_takes_at_most_two_milliseconds_more(self) -> None:
@@ -73,7 +73,8 @@ class Magics(StandInTest):
             "    if type(getattr(hook, '__self__', None)).__name__ == 'CellLines':\n"
             "      def wrapped(*given, hook=hook):\n"
             "        import time; began = time.perf_counter(), time.thread_time(); hook(*given)\n"
-            "        times.append((time.perf_counter() - began[0], time.thread_time() - began[1]))\n"
+            "        times.append((time.perf_counter() - began[0], time.thread_time() - "
+            "began[1]))\n"
             "      shell.events.callbacks[event][at] = wrapped\n"
             "timed('pre_run_cell'); timed('post_run_cell')"
         )
@@ -84,8 +85,8 @@ class Magics(StandInTest):
             [1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run("times").result))
         )
         self.assertGreater(len(elapsed), 50)
-        # Both hooks of one cell: what they compute, and that they wait for nothing, of those that a
-        # busy machine let run.
+        # Both hooks of a cell together: their computing time, and their elapsed time in those cells
+        # that a busy machine did not delay.
         self.assertLess(2 * statistics.median(computed), 2)
         self.assertLess(2 * statistics.quantiles(elapsed, n=4)[0], 2)
 
@@ -203,7 +204,7 @@ class Headless(StandInTest):
 
 
 class Numbers(Simulated):
-    """Over the real program and simulated GPUs."""
+    """Numbers with the real program and simulated GPUs."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -229,7 +230,10 @@ class Numbers(Simulated):
         (below,) = self.kernel.run("time.sleep(2)").displayed
         self.kernel.run("import gpumon\nwith gpumon.measure() as m:\n    time.sleep(2)")
         within = self.kernel.run("print(m)").printed
-        work = "import os, time; time.sleep(3); import gpumon; gpumon.snapshot()\nwith gpumon.measure() as m: time.sleep(2)\nprint(m)"
+        work = (
+            "import os, time; time.sleep(3); import gpumon; gpumon.snapshot()\nwith "
+            "gpumon.measure() as m: time.sleep(2)\nprint(m)"
+        )
         with subprocess.Popen(
             [sys.executable, "-c", work], stdout=subprocess.PIPE, text=True
         ) as script:
@@ -251,8 +255,8 @@ class Numbers(Simulated):
         (svg,) = re.findall("<svg.*?</svg>", shown["text/html"])
         chart = ElementTree.fromstring(svg)
         paths = [path.get("d") for path in chart.iter("{http://www.w3.org/2000/svg}path")]
-        # Of the GPU that it held: utilization, which is half of the height, and memory, which is
-        # the most there is.
+        # The chart has the utilization of the used GPU at half of the height, and its memory at the
+        # maximum.
         self.assertEqual(len(paths), 2)
         for path, y in zip(paths, (14 + 56 / 2, 14 + 56 + 20)):
             heights = {float(point.split()[1]) for point in re.split("[ML]", path)[1:]}

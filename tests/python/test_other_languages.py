@@ -1,4 +1,4 @@
-"""The examples of the guide about other languages print what a server tells."""
+"""The examples in the guide for other languages print the server's values."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from markdown_it import MarkdownIt
 from program import server
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/other-languages.md"
-#: What runs an example, what it is given to tell whether the example's packages are there, and
-#: where they come from.
+#: The command that runs an example, the code that checks whether its packages are installed, and
+#: their source.
 LANGUAGES = {
     "r": (
         ["Rscript", "-e"],
@@ -30,7 +30,7 @@ LINE = re.compile(r"GPU (\d+): \d+ %, \d+\.\d GiB, (\d+) W, mean (\d+) W")
 
 
 def example(language: str) -> str:
-    """The only block of this language in the guide."""
+    """Return the only code block of this language in the guide."""
     tokens = MarkdownIt().parse(GUIDE.read_text(encoding="utf-8"))
     (code,) = [
         token.content for token in tokens if token.type == "fence" and token.info == language

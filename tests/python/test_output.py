@@ -1,4 +1,4 @@
-"""Output of the package where standard output is ASCII."""
+"""Output of the package if standard output is ASCII."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ class Encodable(unittest.TestCase):
 
 
 class Ascii(Simulated):
-    """Programs whose standard output is ASCII."""
+    """Programs with ASCII as the encoding of standard output."""
 
     def setUp(self) -> None:
         super().setUp()

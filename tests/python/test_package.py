@@ -1,4 +1,4 @@
-"""The Python of the wheel, as it is installed."""
+"""The Python files of the wheel as installed."""
 
 import contextlib
 import importlib.metadata
@@ -20,8 +20,8 @@ from gpumon.jupyter import setup_gpumon
 
 
 def address(**variables: str) -> str:
-    """Where jupyter-server-proxy says that gpumon is, with these variables alone and no settings
-    file but theirs.
+    """Return the path that jupyter-server-proxy uses for gpumon, with only these variables and
+    without other settings files.
     """
     with mock.patch.dict(os.environ, {"GPUMON_CONFIG": "none", **variables}, clear=True):
         return setup_gpumon()["launcher_entry"]["path_info"]
@@ -29,7 +29,9 @@ def address(**variables: str) -> str:
 
 @contextlib.contextmanager
 def shared_server(folder: str, *arguments: str) -> Iterator[str]:
-    """A server that shares its readings at this path, with these further arguments."""
+    """Start a server that shares its readings, with these additional arguments. Yield the path of
+    its socket.
+    """
     path = Path(folder, "public.sock")
     command = [
         gpumon.find_gpumon_bin(),
@@ -55,7 +57,7 @@ def shared_server(folder: str, *arguments: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def listening(folder: str) -> Iterator[str]:
-    """A socket at which somebody listens who says nothing."""
+    """Yield the path of a socket that accepts connections but never answers."""
     path = str(Path(folder, "silent.sock"))
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(path)
@@ -121,8 +123,8 @@ class OtherPackage(unittest.TestCase):
         self.command.chmod(0o755)
 
     def run_python(self, code: str, *folders: Path) -> "subprocess.CompletedProcess[str]":
-        """Run code where the packages of that folder come first, and programs are in its `bin`,
-        then in these folders.
+        """Run code with the packages of that folder first, and with programs from its `bin` and
+        then from these folders.
         """
         head = (
             f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
@@ -144,7 +146,8 @@ class OtherPackage(unittest.TestCase):
     def assert_says_what_to_do(self, text: str) -> None:
         self.assertRegex(
             text,
-            r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon jupyterlab-gpumon`, then install",
+            r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon "
+            r"jupyterlab-gpumon`, then install",
         )
         self.assertIn(str(self.site), text)
 
@@ -166,7 +169,7 @@ class OtherPackage(unittest.TestCase):
         done = self.run_python("find.find_gpumon_bin()")
         self.assert_says_what_to_do(done.stderr.splitlines()[-1])
         self.assertIn("GpumonNotFound", done.stderr)
-        # If this package was installed last, the command is its own.
+        # If this package was installed last, the command belongs to it.
         shutil.copyfile("/bin/true", self.command)
         self.assertEqual(
             self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n"
@@ -222,7 +225,10 @@ class OtherPackage(unittest.TestCase):
     def test_other_package_is_reported_together_with_alerts(self) -> None:
         os.remove(self.command)
         self.command.symlink_to(gpumon.find_gpumon_bin())
-        code = "from gpumon.jupyter import setup_gpumon; print(setup_gpumon()['launcher_entry']['path_info'])"
+        code = (
+            "from gpumon.jupyter import setup_gpumon; "
+            "print(setup_gpumon()['launcher_entry']['path_info'])"
+        )
         done = self.run_python(f"os.environ['GPUMON_ALERTS'] = 'a.toml'; {code}")
         self.assertEqual(done.stdout, "gpumon/?alerts&other=0.0.11\n")
 
@@ -345,7 +351,10 @@ class SetupGpumon(unittest.TestCase):
             self.assertEqual(setup_gpumon()["command"]("s")[0], "gpumon")
 
     def test_jupyter_leaves_no_folder_of_the_socket_behind(self) -> None:
-        code = "import sys; from gpumon.jupyter import setup_gpumon; setup_gpumon()['command'](sys.argv[1])"
+        code = (
+            "import sys; from gpumon.jupyter import setup_gpumon; "
+            "setup_gpumon()['command'](sys.argv[1])"
+        )
         for others in ([], ["theirs"]):
             with tempfile.TemporaryDirectory() as base:
                 folder = Path(base) / "jupyter-server-proxy-x"
@@ -363,8 +372,10 @@ class SetupGpumon(unittest.TestCase):
             "import sys\n"
             "before = set(sys.modules)\n"
             "import gpumon.jupyter\n"
-            "files = {name: getattr(sys.modules[name], '__file__', None) or '' for name in set(sys.modules) - before}\n"
-            "print(*sorted({name.partition('.')[0] for name, file in files.items() if 'site-packages' in file}))"
+            "files = {name: getattr(sys.modules[name], '__file__', None) or '' for name in "
+            "set(sys.modules) - before}\n"
+            "print(*sorted({name.partition('.')[0] for name, file in files.items() if "
+            "'site-packages' in file}))"
         )
         done = subprocess.run(
             [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
@@ -378,7 +389,10 @@ class SetupGpumon(unittest.TestCase):
                 Path(folder, "gpumon"),
                 ignore=shutil.ignore_patterns("__pycache__"),
             )
-            code = f"import sys; sys.path = [{folder!r}, *(path for path in sys.path if 'site-packages' not in path)]\n"
+            code = (
+                f"import sys; sys.path = [{folder!r}, *(path for path in sys.path if "
+                f"'site-packages' not in path)]\n"
+            )
             code += (
                 "import gpumon; print(getattr(gpumon, '__version__', 'none')); gpumon.__version__"
             )
@@ -393,7 +407,10 @@ class SetupGpumon(unittest.TestCase):
         )
 
     def test_the_package_itself_loads_nothing_until_something_is_asked_of_it(self) -> None:
-        code = "import sys; before = set(sys.modules); import gpumon; print(*sorted(set(sys.modules) - before))"
+        code = (
+            "import sys; before = set(sys.modules); import gpumon; print(*sorted(set(sys.modules) "
+            "- before))"
+        )
         loaded = subprocess.run(
             [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
         ).stdout.split()

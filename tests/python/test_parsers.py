@@ -1,4 +1,4 @@
-"""Programs that parse nvidia-smi must not notice that it is gpumon which answers under that name."""
+"""Programs that parse nvidia-smi must also accept gpumon under that name."""
 
 import importlib.util
 import io
@@ -39,18 +39,20 @@ pid = {pid}
 memory = "61 GiB"
 """
 
-# What Telegraf's nvidia_smi input reads of a GPU.
+# The values of a GPU that Telegraf's nvidia_smi input reads.
 TELEGRAF = """
-product_name uuid compute_mode performance_state fan_speed temperature/gpu_temp utilization/gpu_util utilization/memory_util
-utilization/encoder_util utilization/decoder_util utilization/jpeg_util utilization/ofa_util
+product_name uuid compute_mode performance_state fan_speed temperature/gpu_temp utilization/gpu_util
+utilization/memory_util utilization/encoder_util utilization/decoder_util utilization/jpeg_util
+utilization/ofa_util
 fb_memory_usage/total fb_memory_usage/used fb_memory_usage/free fb_memory_usage/reserved
 bar1_memory_usage/total bar1_memory_usage/used pci/pci_gpu_link_info/pcie_gen/current_link_gen
-pci/pci_gpu_link_info/link_widths/current_link_width encoder_stats/session_count encoder_stats/average_fps
-encoder_stats/average_latency fbc_stats/session_count clocks/graphics_clock clocks/sm_clock clocks/mem_clock
-clocks/video_clock display_active display_mode serial vbios_version mig_mode/current_mig
+pci/pci_gpu_link_info/link_widths/current_link_width encoder_stats/session_count
+encoder_stats/average_fps encoder_stats/average_latency fbc_stats/session_count
+clocks/graphics_clock clocks/sm_clock clocks/mem_clock clocks/video_clock display_active
+display_mode serial vbios_version mig_mode/current_mig
 """.split()
 
-# What Netdata's collector reads of a GPU besides.
+# The additional values of a GPU that Netdata's collector reads.
 NETDATA = """
 product_brand product_architecture persistence_mode gpu_power_readings/average_power_draw
 gpu_power_readings/current_power_limit pci/tx_util pci/rx_util
@@ -102,7 +104,7 @@ class Parsers(unittest.TestCase):
             "environment", Path(source, "utils/environment.py")
         )
         environment = importlib.util.module_from_spec(spec)
-        # It asks nvidia-smi in order not to need torch; the import is all that does.
+        # The module only needs torch for the import; it queries nvidia-smi instead.
         with mock.patch.dict(sys.modules, torch=types.ModuleType("torch")):
             spec.loader.exec_module(environment)
             names, count = environment.get_gpu_info()
@@ -129,7 +131,7 @@ class Parsers(unittest.TestCase):
         for gpu in log.findall("gpu"):
             for path in TELEGRAF + NETDATA:
                 self.assertIsNotNone(gpu.find(path), path)
-        # A board that replaces no rows has words there.
+        # A board without row remapping would have text in this element.
         self.assertEqual(log.findtext("gpu/remapped_rows/remapped_row_corr"), "0")
         process = log.find("gpu/processes/process_info")
         self.assertEqual(

@@ -1,5 +1,5 @@
-"""The notes of a release are cut from the changelog, and a tag or an image that does not fit is
-refused.
+"""The notes of a release are taken from the changelog. A tag or an image that does not match the
+version is refused.
 """
 
 import json
@@ -90,7 +90,7 @@ class Image(unittest.TestCase):
     WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
 
     def refusal(self, image: str) -> str:
-        """What the workflow prints about this name of the image; nothing if it is accepted."""
+        """Return the workflow's error about this image name; empty if the name is accepted."""
         (step,) = [
             one
             for one in self.WORKFLOW["jobs"]["build"]["steps"]

@@ -1,4 +1,4 @@
-"""`gpumon schema` describes what gpumon prints, to a validator that is not its own."""
+"""`gpumon schema` describes gpumon's output, as checked by an independent validator."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ import gpumon
 from jsonschema import Draft202012Validator
 from program import output_of, over_fake, snapshot
 
-# As much as a machine can have, and the matter with it.
+# A machine with all features and many problems.
 RICH = f"""
 gpus = 4
 [[gpu]]
@@ -42,7 +42,7 @@ pid = {os.getpid()}
 memory = "1 GiB"
 """
 
-#: Seconds for what a busy machine does late.
+#: The maximum time to wait on a busy machine, in seconds.
 PATIENCE_S = 30
 
 
@@ -65,7 +65,7 @@ class Schema(unittest.TestCase):
         self.assertEqual(complaints, [])
 
     def serve(self, env: dict[str, str]) -> str:
-        """Serve on a free port until the test ends, and return the address of the page."""
+        """Start a server that ends with the test. Return the address of the page."""
         command = [
             gpumon.find_gpumon_bin(),
             "serve",

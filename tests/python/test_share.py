@@ -1,4 +1,4 @@
-"""What the wheel brings for shells and man(1), as it is installed."""
+"""The completions and manual pages of the wheel, as installed."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ PAGES = SHARE / "man" / "man1"
 
 
 def commands() -> set[str]:
-    """The commands that `gpumon help` lists, and those in the help of each, as `alerts-check`."""
+    """Return the commands of `gpumon help`, and the subcommands in their help as `alerts-check`."""
     own = listed("help") | {"help"}
     return own | {
         f"{command}-{action}" for command in own - {"smi"} for action in listed(command, "-h")
@@ -52,7 +52,8 @@ class Completions(unittest.TestCase):
                 script = (
                     f'source "{COMPLETIONS["bash"]}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
                     'function=$(complete -p gpumon | sed "s/.*-F \\([^ ]*\\).*/\\1/"); '
-                    '"$function" "$1" "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"; echo "${COMPREPLY[*]}"'
+                    '"$function" "$1" "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"; echo '
+                    '"${COMPREPLY[*]}"'
                 )
                 done = subprocess.run(
                     ["bash", "--norc", "-c", script, "bash", *typed],
@@ -64,7 +65,10 @@ class Completions(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_zsh_loads_them(self) -> None:
-        script = f'fpath=("{COMPLETIONS["zsh"].parent}" $fpath); autoload -Uz compinit; compinit -D; echo $_comps[gpumon]'
+        script = (
+            f'fpath=("{COMPLETIONS["zsh"].parent}" $fpath); autoload -Uz compinit; compinit -D; '
+            f"echo $_comps[gpumon]"
+        )
         done = subprocess.run(
             ["zsh", "-f", "-c", script], capture_output=True, text=True, check=True
         )
@@ -118,7 +122,7 @@ class ManualPages(unittest.TestCase):
 
 
 def undated(page: str) -> str:
-    """Without the day on which it was written."""
+    """Return the page without its date."""
     return re.sub(r"^(\.TH \S+ 1) \S+", r"\1", page, flags=re.MULTILINE)
 
 

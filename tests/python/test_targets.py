@@ -1,5 +1,5 @@
-"""Targets of a fleet: Slurm's nodes with GPUs, and a real Prometheus that reads them from a file
-and from a server.
+"""Targets of a fleet: Slurm's nodes with GPUs, read by a real Prometheus from a file and from a
+server.
 """
 
 import json
@@ -149,7 +149,8 @@ class Kubernetes(unittest.TestCase):
         ]
         plain = yaml.safe_load((DEPLOY / "kubernetes/podmonitor.yaml").read_text())
         self.assertEqual(plain["kind"], rendered["kind"])
-        # The chart has a release, by which its pods are told from those of another.
+        # The labels of the chart include the release, which distinguishes its pods from those of
+        # other releases.
         for of in (plain, rendered):
             labels = of["spec"]["selector"]["matchLabels"]
             self.assertEqual(labels.pop("app.kubernetes.io/name"), "gpumon")

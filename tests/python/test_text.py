@@ -1,4 +1,4 @@
-"""Texts that other users choose, as people read them."""
+"""Texts that other users choose, as people see them."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""Trackers whose server fails: the run continues, with one warning."""
+"""Trackers whose server fails: the run continues with one warning."""
 
 import importlib
 import sys
@@ -13,7 +13,7 @@ from stand_in import StandInTest
 
 
 class Unreachable(Tracker):
-    """Logs to a server that is not there."""
+    """A tracker whose server cannot be reached."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()

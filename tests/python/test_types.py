@@ -1,4 +1,4 @@
-"""What type checkers know of the package is what it is."""
+"""The type annotations of the package match its behavior."""
 
 import json
 import shutil
@@ -11,22 +11,22 @@ from pathlib import Path
 import gpumon
 
 ROOT = Path(__file__).resolve().parents[2]
-#: As it is written: where it is installed, a type checker would take what lies beside it for a part
-#: of it.
+#: The source folder. In an installation, a type checker would treat neighboring files as part of
+#: the package.
 PACKAGE = ROOT / "python" / "gpumon"
 
-#: What stands on libraries that some users have, of which a type checker is told nothing.
+#: Modules that need optional libraries without type information.
 OF_OTHERS = (
     r"gpumon\.(_cells\.NotebookClient|_papermill|nbclient\.\w+|nbconvert\.\w+|trackers\.[a-z]\w+)"
 )
 
-#: What users write, and the types that they get.
+#: Typical code of users with the expected types.
 USE = Path(__file__).with_name("typed_use.py")
 
 
 def mypy(path: object) -> str:
-    """What a type checker complains about."""
-    # What JSON has is of any type, until it is returned by what says which.
+    """Return the errors of mypy."""
+    # Values from JSON have the type Any until a function with a declared type returns them.
     command = [
         sys.executable,
         "-m",
@@ -41,7 +41,7 @@ def mypy(path: object) -> str:
 
 
 def pyright(path: Path) -> str:
-    """What the type checker of npm complains about, with all its rules."""
+    """Return the errors of pyright from npm, with all of its rules."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, folder)
         Path(folder, "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))

@@ -1,4 +1,4 @@
-"""What users write, with the types that they get: every public name, checked by mypy and pyright,
+"""Typical code of users with the expected types: every public name, checked by mypy and pyright,
 and never run.
 """
 

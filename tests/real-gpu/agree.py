@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks gpumon against nvidia-smi on a real NVIDIA GPU, under load.
+"""Compares gpumon with nvidia-smi on a real NVIDIA GPU under load.
 
     python3 tests/real-gpu/agree.py [path to gpumon]
 
-Needs an NVIDIA driver with nvidia-smi, and PyTorch or CuPy to make the load. Readings that move are
-taken between two of nvidia-smi's, and must lie within the tolerance of the range that these span.
-Ends with 1 where anything differs.
+Needs an NVIDIA driver with nvidia-smi, and PyTorch or CuPy for the load. Readings that change are
+taken between two readings of nvidia-smi, and must be within their range plus a tolerance. The exit
+code is 1 if there is any difference.
 """
 
 import base64
@@ -59,8 +59,8 @@ print("ready", flush=True)
 time.sleep(float(sys.argv[1]))
 """
 
-# nvidia-smi's field, where gpumon has it, and how far the two may be apart: in the unit, or as a
-# share of the value.
+# The field of nvidia-smi, the path in gpumon's output, and the tolerance: absolute, or relative to
+# the value.
 FIELDS = [
     ("name", ("inventory", "name"), None),
     ("uuid", ("inventory", "uuid"), None),
@@ -92,7 +92,7 @@ def check(ok, line):
 
 
 def value(reading):
-    """The value of a reading, however old; None where it is absent."""
+    """Returns the value of a reading; None if it is absent."""
     if isinstance(reading, dict):
         return reading.get("value")
     return reading
@@ -119,7 +119,9 @@ def ours(snapshot, index, path):
 
 
 def compare(name, mine, before, after, tolerance):
-    """Whether gpumon's value lies between nvidia-smi's two, the tolerance added on both sides."""
+    """Returns whether gpumon's value is between nvidia-smi's two values, with the tolerance on both
+    sides, and both as text.
+    """
     if tolerance is None:
         mine = f"P{mine}" if name == "pstate" else mine
         return mine in (before, after), f"{mine} | {before} {after}"
@@ -200,8 +202,8 @@ def check_processes(gpumon, load, hold):
 
 
 def frames(connection, seconds):
-    """The text frames of a WebSocket within so many seconds (RFC 6455, section 5.2; a server does
-    not mask).
+    """Yields the text frames of a WebSocket within this many seconds (RFC 6455, section 5.2; frames
+    from servers are not masked).
     """
     end, buffer = time.time() + seconds, b""
     connection.settimeout(1)
@@ -234,7 +236,8 @@ def check_stream(gpumon):
         connection = socket.create_connection(("127.0.0.1", port))
         key = base64.b64encode(os.urandom(16)).decode()
         connection.sendall(
-            f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: "
+            f"Upgrade\r\nUpgrade: websocket\r\n"
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
         )
         answer = b""
@@ -279,7 +282,8 @@ def main():
         check_stream(gpumon)
         subprocess.run([gpumon], check=True)
         print(
-            f"one call: gpumon {cost([gpumon]):.0f} ms, nvidia-smi {cost(['nvidia-smi']):.0f} ms (median)"
+            f"one call: gpumon {cost([gpumon]):.0f} ms, nvidia-smi {cost(['nvidia-smi']):.0f} ms "
+            f"(median)"
         )
     finally:
         load.kill()

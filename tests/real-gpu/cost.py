@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks what gpumon says that work took of a real GPU: against PyTorch's profiler and allocator,
-and the energy counter.
+"""Compares gpumon's measured costs on a real GPU with PyTorch's profiler and allocator, and with
+the energy counter.
 
     python3 tests/real-gpu/cost.py [path to gpumon]
 
-Needs PyTorch, the gpumon package on the path of Python, IPython for `%%gpu`, which is left out
-without it, and a GPU that nobody else uses. Prints a line for each way to measure, and ends with 1
-where a number is further off than is promised.
+Needs PyTorch, the gpumon package on Python's path, and a GPU without other users. IPython is needed
+for `%%gpu`, which is skipped without it. Prints a line for each kind of measurement. The exit code
+is 1 if a number exceeds its promised tolerance.
 """
 
 import ctypes
@@ -17,19 +17,19 @@ import sys
 import tempfile
 import time
 
-#: What is promised, as a share: peak memory, GPU time, energy.
+#: The promised relative accuracy of peak memory, GPU time and energy.
 PROMISED = {"peak_memory_bytes": 0.02, "gpu_s": 0.03, "energy_joules": 0.03}
 
-#: How far the bounds of what is used alone may be apart, as a share.
+#: The maximum relative distance of the bounds for a GPU without other users.
 RANGE = 0.01
 
 SECONDS = 20
-#: Memory that is held in the middle, for two seconds.
+#: Memory that is allocated for two seconds in the middle of the work.
 PEAK_BYTES = 12 << 30
 
 
 class Nvml:
-    """The counter and the process's memory, without gpumon."""
+    """NVML's readings without gpumon: the energy counter, and the memory of the process."""
 
     def __init__(self):
         self.library = ctypes.CDLL("libnvidia-ml.so.1")
@@ -40,7 +40,7 @@ class Nvml:
             sys.exit("NVML cannot be asked")
 
     def joules(self):
-        """The counter at the moment at which it grows next: it does so in steps of 100 ms."""
+        """Returns the energy counter at its next change. It changes every 100 ms."""
         first = self.millijoules()
         while (now := self.millijoules()) == first:
             pass
@@ -54,8 +54,8 @@ class Nvml:
 
 
 def beside_allocator():
-    """Bytes that this process holds besides what PyTorch has reserved: the context, as the driver
-    counts it.
+    """Returns the process's GPU memory beyond the memory that PyTorch has reserved: the context, as
+    counted by the driver.
     """
     import torch
 
@@ -72,7 +72,7 @@ def beside_allocator():
 
 
 def prepare():
-    """What every program does once, which is measured of none."""
+    """Performs the one-time work of a program, which is not measured."""
     import torch
 
     matrices = [torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
@@ -84,7 +84,7 @@ def prepare():
 
 
 def work(matrices):
-    """Computes in bursts, with pauses; returns what PyTorch knows of it."""
+    """Computes in bursts with pauses. Returns PyTorch's numbers about the work."""
     import torch
 
     torch.cuda.reset_peak_memory_stats()
@@ -107,7 +107,7 @@ def work(matrices):
 
 
 def known(matrices):
-    """What really was: the work between two steps of the counter."""
+    """Returns the real cost of the work, between two changes of the counter."""
     nvml = Nvml()
     before = nvml.joules()
     begun = time.time()
@@ -122,7 +122,7 @@ def known(matrices):
 
 
 def compared(way, cost, truth):
-    """Prints a line; whether all is as promised."""
+    """Prints a line. Returns whether all numbers are as accurate as promised."""
     energy = cost["energy_joules"]
     found = {**cost, "energy_joules": energy["estimate"]}
     off = {key: found[key] / truth[key] - 1 for key in PROMISED}
@@ -131,13 +131,14 @@ def compared(way, cost, truth):
         and not cost["shared"]
         and not cost["lost"]
     )
-    # Of what comes to the GPU within the measurement, one sample is not known for sure.
+    # The sample in which the GPU's use starts has an uncertain part.
     is_right &= energy["most"] - energy["least"] <= RANGE * energy["most"]
     numbers = ", ".join(
         f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED
     )
     print(
-        f"  {'ok   ' if is_right else 'WRONG'} {way}: {numbers}; shared: {cost['shared']}, lost: {cost['lost']}",
+        f"  {'ok   ' if is_right else 'WRONG'} {way}: {numbers}; shared: {cost['shared']}, lost: "
+        f"{cost['lost']}",
         flush=True,
     )
     return is_right
@@ -179,9 +180,7 @@ def by_cell():
 
 
 def by_run(gpumon):
-    """The command measures all of a process's time on the GPU, of which the counter tells the same
-    here.
-    """
+    """Compares `gpumon run`, which measures the whole process, with the counter."""
     with tempfile.TemporaryDirectory() as folder:
         report, truth = os.path.join(folder, "cost.json"), os.path.join(folder, "truth.json")
         subprocess.run(
@@ -193,7 +192,7 @@ def by_run(gpumon):
 
 
 def work_in_process(path):
-    """Writes what a process took from its first use of the GPU to its end, but for the end itself."""
+    """Writes the cost of a process from its first use of the GPU almost to its exit."""
     import torch
 
     nvml = Nvml()
@@ -210,12 +209,14 @@ def work_in_process(path):
         json.dump(truth, file)
         file.flush()
         os.fsync(file.fileno())
-    # Without what Python does at its end, for which the context stays.
+    # A normal exit of Python would extend the lifetime of the context.
     os._exit(0)
 
 
 def overhead():
-    """What measuring costs a program: around a step of a millisecond, by the difference of medians."""
+    """Measures the cost of measuring to a program, as the difference of medians around a step of
+    one millisecond.
+    """
     import gpumon
 
     def steps(measured):
@@ -237,7 +238,8 @@ def overhead():
     steps(True)
     cost_us = (steps(True) - steps(False)) * 1e6
     print(
-        f"  {'ok   ' if cost_us <= 50 else 'WRONG'} measure costs {cost_us:.1f} us around a step of 1 ms",
+        f"  {'ok   ' if cost_us <= 50 else 'WRONG'} measure costs {cost_us:.1f} us around a step "
+        f"of 1 ms",
         flush=True,
     )
     return cost_us <= 50

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Checks what gpumon's counters say against work of a known size, on a real GPU of Hopper or later.
+"""Compares gpumon's counters with work of a known size, on a real GPU from Hopper on.
 
     python3 tests/real-gpu/counters.py [path to gpumon]
 
-Needs PyTorch. Makes one load after the other and compares: matrix products with the share of time
-that the tensor cores were busy, copies with the rates of PCIe and NVLink (the latter with two
-GPUs), energy with the power integrated over the same time. Ends with 1 where anything is further
-off than its tolerance.
+Needs PyTorch. Runs one load after the other and compares matrix products with the activity of
+tensor cores, copies with the rates of PCIe and NVLink (the latter needs two GPUs), and energy with
+the integral of power over the same time. The exit code is 1 if anything exceeds its tolerance.
 """
 
 import json
@@ -18,8 +17,8 @@ import time
 import torch
 
 MEASURE_S = 11
-# Dense bf16 on Hopper: each of a multiprocessor's four tensor cores does 512 fused multiply-adds a
-# cycle.
+# On Hopper, each of a multiprocessor's four tensor cores does 512 dense bf16 fused multiply-adds
+# per cycle.
 FLOPS_PER_SM_AND_CYCLE = 4096
 failures = []
 
@@ -41,7 +40,7 @@ def share(found, expected):
 
 
 class Load:
-    """Repeats `step` on a thread of its own until the block ends, and counts what it did."""
+    """A thread that repeats `step` until the block ends, and counts the steps."""
 
     def __init__(self, step):
         self.step, self.count, self.running = step, 0, True
@@ -63,8 +62,8 @@ class Load:
 
 
 def measure(gpumon, load, gpu):
-    """Samples over some seconds, and how many steps per second were done between the first and the
-    last of them.
+    """Returns samples over some seconds, and the steps per second between the first and the last
+    sample.
     """
     command = [gpumon, "collect", "--interval-ms", "1000", "--count", str(MEASURE_S + 1)]
     samples, marks = [], []
@@ -75,7 +74,7 @@ def measure(gpumon, load, gpu):
                 marks.append((time.perf_counter(), load.count))
                 samples.append(record["gpus"][gpu])
     (begun, first), (ended, last) = marks[0], marks[-1]
-    # The first sample has nothing before it to compare with.
+    # The first sample lacks rates, because there is no earlier sample.
     return samples[1:], (last - first) / (ended - begun)
 
 
@@ -89,7 +88,7 @@ def mean(samples, *path):
 
 
 def counter(sample):
-    """The energy counter and its time; it is read less often than the rest."""
+    """Returns the energy counter and its time; it is read less often than other readings."""
     reading = sample["power"]["energy_joules_total"]
     return (
         (reading["value"], reading["at_ms"])
@@ -123,7 +122,7 @@ def check_matrix_products(gpumon):
         check(mean(samples, "activity", "sm_percent") > 90, "the multiprocessors are busy")
         check(mean(samples, "activity", "tensor_percent") > 80, "the tensor cores are busy")
         check(mean(samples, "activity", "tensor_integer_percent") < 1, "and not with integers")
-        # What was computed, of what the tensor cores can at the clock they had.
+        # The peak rate of the tensor cores at the current clock.
         possible = (
             torch.cuda.get_device_properties(0).multi_processor_count
             * FLOPS_PER_SM_AND_CYCLE
@@ -134,11 +133,12 @@ def check_matrix_products(gpumon):
         found = mean(samples, "activity", "tensor_percent")
         check(
             abs(found / expected - 1) < 0.02,
-            f"tensor cores {found:.1f} %, by what was computed {expected:.1f} %: {share(found, expected)}",
+            f"tensor cores {found:.1f} %, by what was computed {expected:.1f} %: "
+            f"{share(found, expected)}",
         )
         (first, begun), (last, ended) = counter(samples[0]), counter(samples[-1])
         energy, seconds = last - first, (ended - begun) / 1000
-        # The counter moves in steps of 100 ms.
+        # The counter changes every 100 ms.
         integral = mean(samples[1:], "power", "draw_watts") * seconds
         check(
             abs(energy / integral - 1) < 0.05,
@@ -173,8 +173,8 @@ def check_copies(gpumon):
         copied = steps * 8 * size
         read = mean(samples, link, f"{direction}_bytes_per_second")
         print(f"{name}: {copied / 1e9:.1f} GB/s copied")
-        # What crosses the link is more than what is copied: PCIe packets of 256 bytes carry 8 to 10
-        # % of headers and acknowledgements, NVLink's 2 to 3 %.
+        # The link carries more bytes than are copied: PCIe packets of 256 bytes have 8 to 10 % of
+        # headers and acknowledgements, NVLink's 2 to 3 %.
         overhead = (read or 0) / copied - 1
         check(
             0 < overhead < (0.12 if link == "pcie" else 0.04),

@@ -4,9 +4,9 @@ not.
 
     python3 tests/real-gpu/hang.py [path to gpumon] [SCENARIO...]
 
-Needs PyTorch. The scenario `collective` needs two GPUs and is left out with one; a GPU must be
-free, since what others run counts, too. Prints a line for each scenario, and ends with 1 where
-anything was told wrongly.
+Needs PyTorch. The scenario `collective` needs two GPUs and is skipped with one. The GPUs must have
+no other users, whose work would also count. Prints a line for each scenario. The exit code is 1 if
+a result is wrong.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import time
 from server import Server
 
 NAMED_WITHIN_S = 180
-# Longer than a hang takes until it is told.
+# The time to watch, which is longer than the time until a hang is suspected.
 WATCHED_S = 135
 PTRACE_SEIZE = 0x4206
 
@@ -33,14 +33,14 @@ def ready():
     print("ready", flush=True)
 """
 
-# A kernel that reads the clock for years.
+# A kernel that waits for years.
 SPIN = """
 ready()
 torch.cuda._sleep(1 << 61)
 time.sleep(10000)
 """
 
-# Rank 1 has joined and never reduces anything.
+# Rank 1 has joined the group and never takes part in a reduction.
 COLLECTIVE = """
 dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
 sums = torch.ones(64 << 20, device="cuda")
@@ -52,7 +52,7 @@ if rank == 0:
 time.sleep(10000)
 """
 
-# With an evaluation and a checkpoint in between, at which the GPU rests for a while.
+# Training with an evaluation and a checkpoint, during which the GPU is idle for a while.
 TRAINING = """
 layers = [part for _ in range(8) for part in (torch.nn.Linear(4096, 4096), torch.nn.GELU())]
 model = torch.nn.Sequential(*layers).cuda().bfloat16()
@@ -70,7 +70,8 @@ for step in range(1 << 40):
         time.sleep(8)
 """
 
-# One token after the other in a CUDA graph: small kernels without a pause, at little power.
+# Inference of one token after the other in a CUDA graph: small kernels without a pause, at low
+# power.
 INFERENCE = """
 model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(24)]).cuda().bfloat16()
 token = torch.randn(1, 2048, device="cuda", dtype=torch.bfloat16)
@@ -117,8 +118,8 @@ def start(code, ranks=1):
 
 
 def trace(process):
-    """As a debugger does. Its other threads are let be, since whoever traces one has to wait for
-    its end.
+    """Traces the process like a debugger. Its other threads are not traced, because a tracer has to
+    wait for the end of each.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.ptrace(PTRACE_SEIZE, process.pid, None, None):
@@ -126,7 +127,7 @@ def trace(process):
 
 
 def suspected(server):
-    """What is said of which GPU."""
+    """Returns the suspected hangs by GPU."""
     found = ((gpu["index"], condition) for gpu in server.gpus() for condition in gpu["conditions"])
     return {
         index: condition for index, condition in found if condition["condition"] == "suspected_hang"
@@ -146,9 +147,9 @@ def watch(server, seconds, until_found):
 
 
 def hangs(gpumon, code, ranks=1):
-    """Where one GPU hangs, that one is named, with its process."""
+    """Checks that the hanging GPU is named, with its process."""
     with Server(gpumon) as server:
-        # What a GPU draws that is idle is learnt before.
+        # gpumon first learns the power of the idle GPU.
         time.sleep(5)
         running = start(code, ranks)
         seconds, found = watch(server, NAMED_WITHIN_S, until_found=True)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Measures the kernels of matrix products beside cuBLAS, on a real GPU of Hopper, to tune them.
+"""Compares the kernels of matrix products with cuBLAS on a real Hopper GPU, for tuning.
 
     python3 tests/real-gpu/matmul.py bf16 fp64 --sizes 2048,4096,5000x3000x7000
-    python3 tests/real-gpu/matmul.py --before ../old/workload/kernels    beside another version of them, too
-    python3 tests/real-gpu/matmul.py --run-ms 250 --rounds 5             each for so long at a time
-    python3 tests/real-gpu/matmul.py --parts 1,2,3,4                     with the last round's sums in so many parts
+    python3 tests/real-gpu/matmul.py --before ../old/workload/kernels    also compare these kernels
+    python3 tests/real-gpu/matmul.py --run-ms 250 --rounds 5             measure longer runs
+    python3 tests/real-gpu/matmul.py --parts 1,2,3,4                     split the last round's sums
 
-Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round
-measures each for `--run-ms`, in an order of its own; a ratio is the median of those within a round,
-since the clock falls under load. It is to the faster of cuBLAS' two. In short runs all share one
-clock, and in long ones each has that which its power allows: look at both. Every element of every
-result is checked, by the kernels that gpumon checks with. Ends with 1 where one is wrong.
+Needs PyTorch, nvidia-ml-py and nvidia-cublas. All kernels run alternately on the same random
+matrices. A round measures each for `--run-ms`, in random order. Because the clock decreases under
+load, a ratio is the median of the ratios within rounds. It is relative to the faster of cuBLAS' two
+interfaces. In short runs, all have the same clock; in long ones, the clock depends on the power of
+each kernel, so check both. Every element of every result is checked by gpumon's own kernels. The
+exit code is 1 if an element is wrong.
 """
 
 import argparse
@@ -30,18 +31,18 @@ import torch
 
 KERNELS = Path(__file__).resolve().parents[2] / "workload" / "kernels"
 WHOLE_TILES = 256
-#: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have
-#: one for themselves.
+#: The maximum shared memory of a block in bytes. Kernels that use the copy engine run one block per
+#: multiprocessor.
 ALL_SHARED = 227 << 10
 MAX_DYNAMIC_SHARED_BYTES = 8
-#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+#: The value of CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
 PROGRAMMATIC_LAUNCH = 6
-#: Rows of the first factor that `matmul_hopper.cu` brings at a time.
+#: Rows of the first factor that `matmul_hopper.cu` copies at a time.
 COPIED_ROWS = 64
-#: What `parts.cuh` has before the parts: a flag for each.
+#: The size of the flags, one for each part, which `parts.cuh` places before the parts.
 FLAGS_BYTES = 16 << 10
 #: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both,
-#: cublasComputeType_t, bits of a result and of a sum as `tolerance.rs` has them.
+#: cublasComputeType_t, and the bits of a result and of a sum, as in `tolerance.rs`.
 TYPES = {
     "bf16": (2, 2, 9, 14, 14, 68, 8, 24),
     "fp16": (2, 2, 6, 2, 2, 68, 11, 24),
@@ -51,7 +52,7 @@ TYPES = {
     "fp32": (4, 4, 7, 0, 0, 68, 24, 24),
     "fp64": (8, 8, 8, 1, 1, 70, 53, 53),
 }
-#: `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`.
+#: The value of `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`.
 SUM_IN_SINGLE_PRECISION = 16
 
 torch.zeros(1, device="cuda")
@@ -78,7 +79,7 @@ def kernel(image, name, shared=0):
 
 
 class Attribute(ctypes.Structure):
-    """CUlaunchAttribute."""
+    """The structure CUlaunchAttribute of CUDA."""
 
     _fields_ = [
         ("id", ctypes.c_int),
@@ -89,7 +90,7 @@ class Attribute(ctypes.Structure):
 
 
 class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig."""
+    """The structure CUlaunchConfig of CUDA."""
 
     _fields_ = [
         ("blocks", ctypes.c_uint * 3),
@@ -102,8 +103,9 @@ class LaunchConfig(ctypes.Structure):
 
 
 def launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
-    """What launches a kernel, with programmatic dependent launch where its code waits for the
-    previous kernel. An argument is a number, a float, or a buffer that is passed by value.
+    """Returns a function that launches a kernel, with programmatic dependent launch if its code
+    waits for the previous kernel. An argument is a number, a float, or a buffer that is passed by
+    value.
     """
     kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
     values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
@@ -126,8 +128,8 @@ def launcher(function, blocks, threads, shared, *arguments, is_programmatic=Fals
 
 
 def tensor_map(memory, element, width, lines, depth, rows):
-    """The copy engine's view of a matrix, in tiles whose rows have 128 bytes; the map lies at a
-    multiple of 64.
+    """Returns a tensor map of a matrix for the copy engine. The rows of its tiles have 128 bytes,
+    and its address is a multiple of 64.
     """
     raw = ctypes.create_string_buffer(256)
     bytes_of_map = (ctypes.c_char * 128).from_buffer(raw, -ctypes.addressof(raw) % 64)
@@ -142,10 +144,13 @@ def tensor_map(memory, element, width, lines, depth, rows):
 
 
 class Cublas:
-    """NVIDIA's products: by `cublasGemmEx`, and by what cublasLt takes for the fastest."""
+    """NVIDIA's products: by `cublasGemmEx`, and by the algorithm that cublasLt selects as the
+    fastest.
+    """
 
-    #: CUBLASLT_MATMUL_DESC_TRANSA, TRANSB and FAST_ACCUM, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-    #: and REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
+    #: The values of CUBLASLT_MATMUL_DESC_TRANSA, TRANSB and FAST_ACCUM,
+    #: CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES and REDUCTION_SCHEME_MASK,
+    #: CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
     TRANS_A, TRANS_B, FAST_ACCUM, WORKSPACE, SCHEMES, SUM_AS_COMPUTED = 3, 4, 25, 1, 3, 2
     WORKSPACE_BYTES = 32 << 20
 
@@ -167,7 +172,7 @@ class Cublas:
         self.workspace = torch.empty(self.WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
 
     def runners(self, product):
-        """Those that have the product."""
+        """Returns the interfaces that support the product."""
         of = {"cuBLAS": self.by_gemm(product), "cublasLt": self.by_lt(product)}
         return {name: run for name, run in of.items() if run and run() == 0}
 
@@ -250,7 +255,7 @@ class Cublas:
             put("MatmulDesc", how, self.FAST_ACCUM, ctypes.c_int8(1))
         put("MatmulPreference", preference, self.WORKSPACE, ctypes.c_uint64(self.WORKSPACE_BYTES))
         put("MatmulPreference", preference, self.SCHEMES, ctypes.c_uint32(self.SUM_AS_COMPUTED))
-        #: cublasLtMatmulHeuristicResult_t, which begins with the algorithm.
+        #: A buffer for cublasLtMatmulHeuristicResult_t, which begins with the algorithm.
         found, count = ctypes.create_string_buffer(96), ctypes.c_int()
         described = (self.lt_handle, how, of_b, of_a, of_out, of_out, preference)
         code = self.lt.cublasLtMatmulAlgoGetHeuristic(*described, 1, found, ctypes.byref(count))
@@ -278,7 +283,7 @@ class Cublas:
 
 
 class Product:
-    """Two random matrices, as gpumon makes them, and the check of their product."""
+    """Two random matrices, generated like those of gpumon, and the check of their product."""
 
     def __init__(self, dtype, shape):
         self.dtype, self.shape, self.is_step_by_step = dtype, shape, dtype == "fp32"
@@ -302,11 +307,11 @@ class Product:
 
     @property
     def strides(self):
-        """How far lines and steps are apart."""
+        """The distances of lines and of steps."""
         return (1, self.pitches[1]) if self.is_step_by_step else (self.pitches[1], 1)
 
     def wrong(self):
-        """How many elements are wrong."""
+        """Returns the number of wrong elements."""
         *_, result_bits, sum_bits = TYPES[self.dtype]
         rows, columns, depth = self.shape
         steps = depth**0.5 + 4
@@ -324,8 +329,8 @@ class Product:
         return int(found.view(-1, 3)[:, 0].sum())
 
     def own(self, folder, parts=(1,)):
-        """What runs each kernel of this type in a folder, by the tile that its name tells, and by
-        the parts of its sums.
+        """Returns functions that run each kernel of this type in a folder, by the tile size in its
+        name and the number of parts of its sums.
         """
         source = "matmul_fp32" if self.dtype == "fp32" else "matmul_hopper"
         lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"
@@ -342,8 +347,8 @@ class Product:
         return runners
 
     def runner(self, image, down, across, parts, parameters, is_programmatic):
-        """What runs a kernel; None where there is no last round, or its sums have not so many slabs
-        to be cut into.
+        """Returns a function that runs a kernel; None if there is no last round, or if its sums
+        have too few slabs for the parts.
         """
         name, tiles = (
             f"matmul_{self.dtype}_{down}x{across}",
@@ -409,11 +414,11 @@ def timed(run, repetitions):
 
 
 def compare(product, runners, options, samples):
-    """Measures all of them; how many elements were wrong."""
+    """Measures all kernels. Returns the number of wrong elements."""
     wrong, seconds, about = {}, {name: [] for name in runners}, {name: [] for name in runners}
     for name, run in runners.items():
         wrong[name] = 0
-        # Alone, and where consecutive launches overlap.
+        # A single launch is checked, and consecutive launches that overlap.
         for times in (1, 3):
             product.out.fill_(0xFF)
             for _ in range(times):
@@ -422,7 +427,7 @@ def compare(product, runners, options, samples):
     repetitions = {
         name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()
     }
-    # In random order: the previous kernel sets the temperature, and with it the clock.
+    # The order is random, because the previous kernel affects the temperature and the clock.
     names, order = list(runners), random.Random(0)
     for _ in range(options.rounds):
         for name in order.sample(names, len(names)):
@@ -448,13 +453,15 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("types", nargs="*", choices=[*TYPES, []], help="all without")
+    parser.add_argument(
+        "types", nargs="*", choices=[*TYPES, []], help="element types; all by default"
+    )
     parser.add_argument(
         "--sizes", default="2048,4096,8192", help="rows of the matrices, or rows, columns and depth"
     )
     parser.add_argument("--before", type=Path, help="a folder with other versions of the kernels")
-    parser.add_argument("--parts", default="1", help="in how many the last round's sums are cut")
-    parser.add_argument("--run-ms", type=float, default=2, help="how long each runs in a round")
+    parser.add_argument("--parts", default="1", help="numbers of parts for the last round's sums")
+    parser.add_argument("--run-ms", type=float, default=2, help="run time of each in a round")
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
     pynvml.nvmlInit()

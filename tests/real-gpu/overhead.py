@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks on a real GPU that polling slows nobody down.
+"""Checks on a real GPU that polling does not slow down other programs.
 
     python3 tests/real-gpu/overhead.py [path to gpumon]
 
-Needs nvcc. A stream of small kernels runs all the time; `gpumon collect` polls at 10 Hz with
-everything on, is stopped, goes on, in turn, so that a drift of the machine meets both alike. Prints
-the ratio of the rates, and what polling costs a processor at 1 and at 10 Hz. Ends with 1 where the
-ratio is below 0.995.
+Needs nvcc. A stream of small kernels runs all the time. `gpumon collect` polls at 10 Hz with all
+features, and is stopped and continued alternately, so that a drift of the machine affects both
+states equally. Prints the ratio of the rates, and the processor time of polling at 1 and 10 Hz. The
+exit code is 1 if the ratio is below 0.995.
 """
 
 import os
@@ -39,7 +39,7 @@ def stream():
 
 
 def rate(marks, begun, ended):
-    """Kernels per second between two moments, their edges left out."""
+    """Returns the kernels per second between two moments, without the first seconds."""
     within = [mark for mark in marks if begun + EDGE_S <= mark[0] <= ended]
     (first_at, first), (last_at, last) = within[0], within[-1]
     return (last - first) / (last_at - first_at)
@@ -83,7 +83,7 @@ def main():
     time.sleep(3)
     windows = {True: [], False: []}
     for at in range(2 * PAIRS):
-        # Polled, unpolled, unpolled, polled: a steady drift cancels out.
+        # The order polled, unpolled, unpolled, polled cancels out a steady drift.
         polled = at % 4 in (0, 3)
         os.kill(collector.pid, signal.SIGCONT if polled else signal.SIGSTOP)
         begun = time.monotonic()
@@ -95,16 +95,19 @@ def main():
     ratios = [polled / unpolled for polled, unpolled in zip(windows[True], windows[False])]
     ratio = statistics.mean(windows[True]) / statistics.mean(windows[False])
     print(
-        f"small kernels: {statistics.mean(windows[False]):.0f}/s unpolled, {statistics.mean(windows[True]):.0f}/s polled at 10 Hz"
+        f"small kernels: {statistics.mean(windows[False]):.0f}/s unpolled, "
+        f"{statistics.mean(windows[True]):.0f}/s polled at 10 Hz"
     )
     error = statistics.stdev(ratios) / len(ratios) ** 0.5
     print(
-        f"ratio {ratio:.4f} (pairs: median {statistics.median(ratios):.4f}, standard error {error:.4f}, {len(ratios)} pairs)"
+        f"ratio {ratio:.4f} (pairs: median {statistics.median(ratios):.4f}, standard error "
+        f"{error:.4f}, {len(ratios)} pairs)"
     )
     for interval_ms in (1000, 100):
         percent, rss = cost(gpumon, interval_ms)
         print(
-            f"collect at {1000 // interval_ms} Hz beside it: {percent:.2f} % of a core, RSS {rss:.1f} MB"
+            f"collect at {1000 // interval_ms} Hz beside it: {percent:.2f} % of a core, RSS "
+            f"{rss:.1f} MB"
         )
     running.kill()
     sys.exit(ratio < TARGET)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures what `gpumon serve` and its collector cost a processor, while nobody watches and while
-somebody does.
+"""Measures the processor time of `gpumon serve` and its collector, with and without clients.
 
-    python3 tests/real-gpu/probe_cost.py [path to gpumon] [--no-load] [--seconds 40] [options of gpumon, such as --nvml-lib]
+    python3 tests/real-gpu/probe_cost.py [path to gpumon] [--no-load] [--seconds 40]
+        [options of gpumon, such as --nvml-lib]
 
-On idle GPUs, and under `gpumon burn` on all of them, for less than 200 s altogether; nvidia-smi
-dmon is measured on both, too, once with and once without counters of the hardware. Ends with 1
-where a server that nobody watches costs more than 0.25 % of a core for each GPU, or both processes
-together hold more than 32 MB.
+Runs on idle GPUs, and under `gpumon burn` on all GPUs, for less than 200 s in total. nvidia-smi
+dmon is also measured in both cases, with and without hardware counters. The exit code is 1 if a
+server without clients takes more than 0.25 % of a core per GPU, or if both processes together use
+more than 32 MB.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from server import PORT, Server
 
-#: Percent of a core for each GPU, unwatched; MB of both processes.
+#: The limits without clients: percent of a core per GPU, and MB of both processes.
 MOST_PERCENT = 0.25
 MOST_MB = 32
 
@@ -49,7 +49,7 @@ PEERS = {
 
 
 def threads(pid):
-    """Seconds that each thread has run, by name."""
+    """Returns the run time of threads in seconds, by name."""
     seconds = Counter()
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -57,7 +57,7 @@ def threads(pid):
             try:
                 ran = int((task / "schedstat").read_text().split()[0]) / 1e9
             except OSError:
-                # A kernel without it tells hundredths of a second.
+                # Kernels without schedstat only report hundredths of a second.
                 user, system = (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
                 ran = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
             seconds[name] += ran
@@ -72,7 +72,7 @@ def children(pid):
 
 
 def memory_mb(pid):
-    """RSS, PSS, and what is this process's alone and not in a file."""
+    """Returns RSS, PSS and private anonymous memory."""
     found = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, kilobytes = line.split()[:2]
@@ -81,7 +81,9 @@ def memory_mb(pid):
 
 
 def shares(pids, seconds):
-    """Percent of a core by process, each with its threads, over so many seconds."""
+    """Measures for this many seconds. Returns the percent of a core by process, each with its
+    threads.
+    """
     before = {pid: threads(pid) for pid in pids}
     begun = time.monotonic()
     time.sleep(seconds)
@@ -95,13 +97,14 @@ def shares(pids, seconds):
 
 
 class Watcher:
-    """A client of the stream that reads all that comes."""
+    """A client of the stream that reads all data."""
 
     def __enter__(self):
         self.socket = socket.create_connection(("127.0.0.1", PORT), timeout=10)
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(
-            f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nUpgrade: "
+            f"websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
         if b" 101 " not in self.socket.recv(64):
@@ -121,13 +124,15 @@ class Watcher:
 
 
 def largest(names):
-    """The threads that cost most, in words."""
+    """Returns the most expensive threads as text."""
     top = sorted(names.items(), key=lambda one: -one[1])[:4]
     return ", ".join(f"{name} {percent:.3f}" for name, percent in top if percent >= 0.001)
 
 
 def measure(load, server, seconds):
-    """Prints what the two processes cost; percent of both unwatched, and their memory."""
+    """Prints the cost of both processes. Returns their percent of a core without clients, and their
+    memory.
+    """
     pids = {"serve": server.process.pid, "collect": children(server.process.pid)[0]}
 
     def told(state, for_seconds):
@@ -138,7 +143,8 @@ def measure(load, server, seconds):
             percent, names = found[pid]
             rss, pss, own = memory_mb(pid)
             print(
-                f"  {name:8}{percent:.3f} %  RSS {rss:.1f} MB, PSS {pss:.1f}, anonymous {own:.1f}  ({largest(names)})",
+                f"  {name:8}{percent:.3f} %  RSS {rss:.1f} MB, PSS {pss:.1f}, anonymous {own:.1f} "
+                f" ({largest(names)})",
                 flush=True,
             )
         return total
@@ -152,7 +158,7 @@ def measure(load, server, seconds):
 
 
 def measure_peers(load):
-    """All at the same time: each is a process of its own, and they wait most of the time."""
+    """Measures all peers at the same time. Each is a process of its own that mostly waits."""
     if not shutil.which("nvidia-smi"):
         print("  nvidia-smi is not here", flush=True)
         return
@@ -168,7 +174,8 @@ def measure_peers(load):
             print(f"{load}, {name}: ended with {peer.returncode}", flush=True)
         else:
             print(
-                f"{load}, {name}: {found[peer.pid][0]:.3f} % of a core, RSS {memory_mb(peer.pid)[0]:.1f} MB",
+                f"{load}, {name}: {found[peer.pid][0]:.3f} % of a core, RSS "
+                f"{memory_mb(peer.pid)[0]:.1f} MB",
                 flush=True,
             )
             peer.kill()
@@ -178,12 +185,12 @@ def measure_peers(load):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("gpumon", nargs="?", default="gpumon")
-    parser.add_argument("--no-load", action="store_true", help="idle GPUs alone")
+    parser.add_argument("--no-load", action="store_true", help="only idle GPUs")
     parser.add_argument(
         "--seconds",
         type=int,
         default=40,
-        help="of each measurement that nobody watches; half of it with one who does",
+        help="duration of each measurement without clients; half of it with one",
     )
     args, source = parser.parse_known_args()
     gpumon = str(Path(args.gpumon).resolve()) if os.path.exists(args.gpumon) else args.gpumon
@@ -192,7 +199,7 @@ def main():
         Server(gpumon, "--no-join", "--data-dir", folder, *source) as server,
     ):
         gpus = len(server.gpus())
-        # Who asked counts as one who watches for ten seconds.
+        # A client counts as watching for ten seconds after its last request.
         time.sleep(10 + SETTLE_S)
         results = [measure(f"{gpus} GPUs, idle", server, args.seconds)]
         measure_peers("idle")
@@ -212,7 +219,8 @@ def main():
             burn.wait()
     worst, memory = max(percent for percent, _ in results) / gpus, max(mb for _, mb in results)
     print(
-        f"unwatched: {worst:.3f} % of a core for each GPU (at most {MOST_PERCENT}), {memory:.1f} MB (at most {MOST_MB})"
+        f"unwatched: {worst:.3f} % of a core for each GPU (at most {MOST_PERCENT}), {memory:.1f} "
+        f"MB (at most {MOST_MB})"
     )
     return int(worst > MOST_PERCENT or memory > MOST_MB)
 

@@ -1,4 +1,4 @@
-"""A `gpumon serve` beside a load, and what it says of the GPUs."""
+"""A `gpumon serve` that runs next to a load, and its answers."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ PORT = 19321
 
 
 class Server:
-    """Serves until the block ends."""
+    """A server that runs until the block ends."""
 
     def __init__(self, gpumon, *arguments):
         self.command = [
@@ -44,5 +44,5 @@ class Server:
         return json.loads(body) if path.startswith("/api/") else body
 
     def gpus(self):
-        """The newest sample of each GPU."""
+        """Returns the latest sample of each GPU."""
         return self.get("/api/v1/snapshot")["sample"]["gpus"]

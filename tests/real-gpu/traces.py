@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks the driver's buffers, as gpumon drains them, against a poll as fast as the driver allows,
-on a real GPU.
+"""Compares the driver's buffers, as gpumon reads them, with the fastest possible polling on a real
+GPU.
 
     python3 tests/real-gpu/traces.py [path to gpumon]
 
-Needs PyTorch. A load goes on and off every second and a half. Checks that neighboring traces leave
-no gap and repeat nothing, compares the energy under the 50 Hz power with that under the polled
-power and with the energy counter, and says how far the two curves lie apart. Ends with 1 where
-anything is off.
+Needs PyTorch. A load is switched on and off every second and a half. Checks that consecutive traces
+have no gaps and no duplicates, compares the energy of the 50 Hz power with that of the polled power
+and with the energy counter, and prints the time shift between the two curves. The exit code is 1 if
+anything is wrong.
 """
 
 import ctypes
@@ -48,7 +48,7 @@ class Field(ctypes.Structure):
 
 
 def poll(points, stop):
-    """Instant power (field 186) as often as it can be asked for."""
+    """Polls the instant power (field 186) as fast as possible."""
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
     device, field = ctypes.c_void_p(), Field(id=186)
     nvml.nvmlInit_v2()
@@ -71,7 +71,7 @@ def load(stop):
 
 
 def joules(points, begun, ended):
-    """The area under a curve that stays at each value until the next."""
+    """Returns the area under a step curve, which keeps each value until the next."""
     within = [point for point in points if begun <= point[0] <= ended]
     pairs = zip(within, within[1:])
     return (
@@ -131,8 +131,10 @@ def main():
             all(step > 0 for step in steps)
             and max(steps) < 2.5 * spacing_ms * 1000
             and not any(trace["gap"] for trace in traces[1:]),
-            f"{metric}: {len(times)} samples in {len(traces)} traces, every {statistics.median(steps) / 1000:.1f} ms "
-            f"({min(steps) / 1000:.1f} to {max(steps) / 1000:.1f}; at the seams {min(seams) / 1000:.1f} to {max(seams) / 1000:.1f})",
+            f"{metric}: {len(times)} samples in {len(traces)} traces, every "
+            f"{statistics.median(steps) / 1000:.1f} ms "
+            f"({min(steps) / 1000:.1f} to {max(steps) / 1000:.1f}; at the seams "
+            f"{min(seams) / 1000:.1f} to {max(seams) / 1000:.1f})",
         )
         if metric == "power_watts":
             curve = [
@@ -149,7 +151,8 @@ def main():
     share = drained / asked - 1
     check(
         abs(share) < ENERGY_TOLERANCE,
-        f"energy of {ended - begun:.0f} s: 50 Hz {drained:.0f} J, polled {asked:.0f} J: {100 * share:+.2f} %",
+        f"energy of {ended - begun:.0f} s: 50 Hz {drained:.0f} J, polled {asked:.0f} J: "
+        f"{100 * share:+.2f} %",
     )
     share = drained / counted - 1
     check(
@@ -169,7 +172,8 @@ def main():
     every = 1000 * statistics.median([after - at for at, after in zip(changes, changes[1:])])
     print(f"  the polled power changes every {every:.0f} ms ({len(polled)} polls)")
     print(
-        f"  the two curves lie {best[0]:.1f} W apart on average, the 50 Hz one {best[1]} ms ahead; swing {max(w for _, w in curve) - min(w for _, w in curve):.0f} W"
+        f"  the two curves lie {best[0]:.1f} W apart on average, the 50 Hz one {best[1]} ms "
+        f"ahead; swing {max(w for _, w in curve) - min(w for _, w in curve):.0f} W"
     )
     sys.exit(bool(failures))
 

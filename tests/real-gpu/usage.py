@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks on a real GPU how much energy gpumon says that each owner used.
+"""Checks gpumon's energy by owner on a real GPU.
 
     python3 tests/real-gpu/usage.py [path to gpumon]
 
-Needs PyTorch, and root, since the owners are two users. First each of them has the GPU alone:
-within 3 % of the board's counter, of which the seconds in which it comes and goes are not exact.
-Then both hold it and work in turn, never at once, so that the counter tells whose every joule is:
-each is inside its range. Ends with 1 where anything is not.
+Needs PyTorch, and root, because the owners are two users. First, each of them uses the GPU alone:
+their energy must be within 3 % of the board's counter, because the seconds at the start and end are
+inexact. Then both have a context and work alternately, so that the counter gives the energy of
+each: it must be within the range of its owner. The exit code is 1 if anything is wrong.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ for line in sys.stdin:
 
 
 class Counter:
-    """The board's energy, by NVML itself."""
+    """The board's energy counter, read from NVML directly."""
 
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -65,15 +65,15 @@ class Counter:
             sys.exit(f"{name}: error {code}")
 
     def joules(self):
-        # It moves ten times a second.
+        # The counter changes ten times a second.
         millijoules = ctypes.c_ulonglong()
         self.ask("nvmlDeviceGetTotalEnergyConsumption", self.device, ctypes.byref(millijoules))
         return millijoules.value / 1000
 
 
 class Load:
-    """A process of another user that holds the GPU and works when it is told to. What it takes to
-    load PyTorch is not its.
+    """A process of another user that has a context on the GPU and works on request. The time to
+    load PyTorch is not counted.
     """
 
     def __init__(self, work):
@@ -90,7 +90,7 @@ class Load:
         self.wait("loaded")
 
     def hold(self):
-        """From now on it has a context there."""
+        """Creates a context on the GPU."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.wait("ready")
@@ -110,12 +110,12 @@ class Load:
 
 
 def owners(server):
-    """By user; more may hold the GPU than the loads."""
+    """Returns the owners by user. There may be others than the loads."""
     return {owner["user"]: owner for owner in server.get("/api/v1/usage")["owners"]}
 
 
 def of(server, work):
-    # A user without a name is told by its number.
+    # A user without a name is listed by ID.
     return owners(server)[str(USERS[work])]
 
 
@@ -128,13 +128,14 @@ def alone(gpumon, counter, work):
         load.work(ALONE_S)
         load.end()
         used = counter.joules() - before
-        # Until the counter is read once more.
+        # The counter must be read once more.
         time.sleep(12)
         told = of(server, work)["joules"]
     off = told["estimate"] / used - 1
     return (
         abs(off) <= TOLERANCE,
-        f"{told['estimate']:.0f} J ({told['least']:.0f} to {told['most']:.0f}), counter {used:.0f} J: {100 * off:+.2f} %",
+        f"{told['estimate']:.0f} J ({told['least']:.0f} to {told['most']:.0f}), counter "
+        f"{used:.0f} J: {100 * off:+.2f} %",
     )
 
 
@@ -143,7 +144,7 @@ def shared(gpumon, counter):
         loads = {work: Load(work) for work in USERS}
         for load in loads.values():
             load.hold()
-        # Both are listed before anybody works.
+        # Both must be listed before they work.
         time.sleep(3)
         begun, used = owners(server), dict.fromkeys(USERS, 0.0)
         for _ in range(TURNS):
@@ -165,7 +166,8 @@ def shared(gpumon, counter):
         off = 100 * (told["estimate"] / used[work] - 1)
         yield (
             is_right,
-            f"{told['least']:.0f} to {told['most']:.0f} J, counter {used[work]:.0f} J; estimate {told['estimate']:.0f} J ({off:+.1f} %)",
+            f"{told['least']:.0f} to {told['most']:.0f} J, counter {used[work]:.0f} J; estimate "
+            f"{told['estimate']:.0f} J ({off:+.1f} %)",
         )
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks on a real GPU that an Xid is told, once, with its process and what it means.
+"""Checks on a real GPU that an Xid is reported once, with its process and its meaning.
 
     python3 tests/real-gpu/xid.py [path to gpumon]
 
-Needs nvcc. A program that writes where it has no memory makes an Xid 31, which ends that program
-and does nothing to the GPU. Ends with 1 where it is not told.
+Needs nvcc. A program that writes outside of its memory causes an Xid 31, which ends the program and
+does not affect the GPU. The exit code is 1 if the Xid is not reported.
 """
 
 import json

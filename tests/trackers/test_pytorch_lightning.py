@@ -1,4 +1,6 @@
-"""Lightning under its older name: in a process of its own, as a program uses one of the two."""
+"""Lightning under its older name. The test runs in its own process, because a program can only use
+one of the two names.
+"""
 
 import subprocess
 import sys

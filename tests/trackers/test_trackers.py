@@ -1,5 +1,5 @@
-"""What trackers and training frameworks get of gpumon, each by its real library, over a simulated
-GPU that the test holds.
+"""The metrics that trackers and training frameworks receive, with their real libraries and a
+simulated GPU that the test uses.
 """
 
 import csv
@@ -13,7 +13,8 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 
-# Before any of the libraries is loaded: they look for real GPUs, and for servers.
+# These variables must be set before the libraries are loaded, because the libraries search for real
+# GPUs and servers.
 os.environ |= {
     "CUDA_VISIBLE_DEVICES": "",
     "KERAS_BACKEND": "torch",
@@ -29,13 +30,13 @@ EPOCH = {
     for name in ("duration_seconds", "time_seconds", "peak_memory_bytes", "energy_joules")
 }
 RUN = {name.replace("gpu/", "gpu/run/") for name in EPOCH}
-#: Seconds of an epoch.
+#: The duration of an epoch in seconds.
 EPOCH_S = 0.4
 EPOCHS = 3
 
 
 def wandb_records(file: bytes) -> "Iterator[bytes]":
-    """The records of a file of W&B: a log of LevelDB behind a header, in blocks, with parts of a
+    """Yield the records of a W&B file: a LevelDB log after a header, in blocks, whose parts have a
     CRC, a size and a type.
     """
     at, record = 7, b""
@@ -52,12 +53,12 @@ def wandb_records(file: bytes) -> "Iterator[bytes]":
 
 
 def numbers(items) -> dict:
-    """What a record has by name."""
+    """Return the values of a record by name."""
     return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
 
 
 class TrackerTest(Simulated):
-    """In a folder of its own, with this process on GPU 0: 4 GiB, half of the time, at 300 W."""
+    """A test in its own folder, with this process on GPU 0: 4 GiB, half of the time, at 300 W."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -69,7 +70,7 @@ class TrackerTest(Simulated):
         self.warm_up()
 
     def assert_epochs(self, by_step: "list[tuple[int, dict]]", steps: "list[int]") -> None:
-        """Each epoch has all its metrics, and those are the simulated GPU's."""
+        """Check that each epoch has all metrics of the simulated GPU."""
         self.assertEqual([step for step, _ in by_step], steps)
         for _, metrics in by_step:
             self.assert_metrics(metrics, "gpu/")
@@ -92,8 +93,10 @@ class Trackers(TrackerTest):
 
     def test_nothing_is_imported_but_what_is_asked_for(self) -> None:
         code = (
-            "import sys, gpumon, gpumon.trackers; from gpumon.trackers.tensorboard import TensorBoardTracker;"
-            "print(sorted({'torch', 'lightning', 'keras', 'mlflow', 'wandb', 'transformers', 'tensorboard'} & set(sys.modules)))"
+            "import sys, gpumon, gpumon.trackers; from gpumon.trackers.tensorboard import "
+            "TensorBoardTracker;"
+            "print(sorted({'torch', 'lightning', 'keras', 'mlflow', 'wandb', 'transformers', "
+            "'tensorboard'} & set(sys.modules)))"
         )
         self.assertEqual(os.popen(f'"{sys.executable}" -c "{code}"').read(), "[]\n")
 
@@ -150,7 +153,7 @@ class Trackers(TrackerTest):
             run.log({"loss": 1.0})
             self.train(tracker)
             written = run.settings.sync_file
-        # What would be sent, had there been a server.
+        # This file has the data that would be sent to a server.
         rows, summary = [], {}
         for data in wandb_records(Path(written).read_bytes()):
             record = wandb_internal_pb2.Record.FromString(data)
@@ -248,8 +251,8 @@ class Frameworks(TrackerTest):
         mlflow.set_tracking_uri(f"sqlite:///{os.getcwd()}/runs.db")
         data = [{"x": torch.randn(4), "labels": torch.randn(1)} for _ in range(8)]
         arguments = TrainingArguments(
-            "out", num_train_epochs=EPOCHS, per_device_train_batch_size=4, use_cpu=True, report_to=["tensorboard", "mlflow"],
-            disable_tqdm=True, save_strategy="no",
+            "out", num_train_epochs=EPOCHS, per_device_train_batch_size=4, use_cpu=True,
+            report_to=["tensorboard", "mlflow"], disable_tqdm=True, save_strategy="no",
         )  # fmt: skip
         trainer = Trainer(Model(), arguments, train_dataset=data)
         trainer.add_callback(GpuCostCallback(trainer))
@@ -258,7 +261,7 @@ class Frameworks(TrackerTest):
         self.assert_epochs([(one["step"], one) for one in epochs], [2, 4, 6])
         (run,) = [one for one in trainer.state.log_history if "gpu/run/energy_joules" in one]
         self.assert_metrics(run, "gpu/run/", EPOCHS)
-        # What reports has all of it, and was not begun anew after its end.
+        # The run contains all metrics, and was not reopened after its end.
         (reported,) = mlflow.search_runs(output_format="list")
         self.assertLessEqual(EPOCH | RUN, set(reported.data.metrics))
         self.assertEqual(reported.info.status, "FINISHED")

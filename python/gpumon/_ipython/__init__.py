@@ -1,10 +1,10 @@
-"""``%load_ext gpumon``: magics, and a line below each cell.
+"""The IPython extension of ``%load_ext gpumon``: magics, and a line below each cell.
 
 - `magics`: ``%gpu``, ``%%gpu``, ``%gpu on`` and ``%gpu off``.
 - `cells`: the hooks around each cell.
-- `line`: a line that changes when its numbers are final, over an `output`.
-- `samples`: what was read during a cell.
-- `chart`: those readings as SVG.
+- `line`: a line that is updated when its numbers are final, shown by an `output`.
+- `samples`: the readings during a cell.
+- `chart`: these readings as SVG.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Show no more lines below cells."""
+    """Remove the hooks of a shell, so that cells show no more lines."""
     lines = _lines.pop(id(shell), None)
     if lines is not None:
         lines.off()

@@ -1,4 +1,4 @@
-"""A line of cost below each cell, from ``%gpu on`` to ``%gpu off``."""
+"""A line with the cost of each cell, from ``%gpu on`` to ``%gpu off``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 class CellLines:
-    """The hooks of a shell. They wait for nothing: a cell takes at most two milliseconds more."""
+    """The hooks of a shell. They never wait, and add at most two milliseconds to a cell."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self._is_on = False
         self._measurement: Measurement | None = None
         self._lines: list[Line] = []
-        #: Why nothing is measured, as lines have said already.
+        #: The reasons for missing measurements that were already shown.
         self._told: set[str] = set()
 
     def on(self) -> None:
-        """From the next cell on."""
+        """Show lines from the next cell on."""
         if not self._is_on:
             self._is_on = True
             self._told.clear()
@@ -31,7 +31,7 @@ class CellLines:
             self._shell.events.register("post_run_cell", self._after)
 
     def off(self) -> None:
-        """Not below this cell any more."""
+        """Stop showing lines, including that of the running cell."""
         if self._is_on:
             self._is_on = False
             self._measurement = None
@@ -39,23 +39,23 @@ class CellLines:
             self._shell.events.unregister("post_run_cell", self._after)
 
     def skip(self) -> None:
-        """Not below the cell that runs: it shows what it takes itself."""
+        """Show no line below the running cell, because it shows its cost itself."""
         self._measurement = None
 
     def _before(self, info: Any) -> None:
-        # A front end that reads a kernel's messages only while a cell runs, as nbclient does, has
-        # missed those that came after it. So what is final is shown once more with the next cell;
-        # the last cell of such a run keeps its duration alone.
+        # Some front ends, such as nbclient, read a kernel's messages only while a cell runs, and
+        # miss updates that arrive later. So a final line is shown again with the next cell. The
+        # last cell of such a run only shows its duration.
         self._lines = [line for line in self._lines if not line.show_again()]
         if info.store_history:
             self._measurement = Measurement().start()
 
     def _after(self, result: Any) -> None:
-        # A cell within a cell, as the one that ``%%capture`` runs, ends before the one around it.
+        # The inner cell that ``%%capture`` runs ends before the outer cell.
         if not result.info.store_history:
             return
         measurement, self._measurement = self._measurement, None
-        # None below the cell that has switched this on.
+        # The cell that has switched the lines on has no measurement.
         if measurement is not None:
             measurement.stop()
             line = Line(self._shell, measurement, self._told)

@@ -1,4 +1,4 @@
-"""Utilization and memory during a cell, as SVG that notebooks show in line, light or dark."""
+"""SVG charts of utilization and memory during a cell, for light and dark notebooks."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ if TYPE_CHECKING:
 
     from gpumon._ipython.samples import Sample
 
-#: They have a contrast of three to one and more on white and on the dark backgrounds of notebooks:
-#: the front end's theme need not be that of the browser, which is all that SVG could ask for. Text
-#: has the color of the text around it.
+#: Line colors with a contrast of at least 3:1 on white and on the dark backgrounds of notebooks.
+#: SVG can only query the browser's theme, which may differ from the notebook's. Text inherits its
+#: color.
 COLORS = ("#1f83c9", "#cc5c00", "#0e8f6b", "#b25aa5", "#8a7a12", "#d0485b", "#6f6bd6", "#7d7d7d")
-#: So many lines can be told apart.
+#: The maximum number of lines in one chart.
 MOST_GPUS = len(COLORS)
 WIDTH, HEIGHT, LEFT, TOP, GAP = 280, 56, 4, 14, 20
 
 
 def measured_html(cost: Mapping[str, Any], samples: Mapping[int, list[Sample]]) -> str:
-    """Return what a cell took as text, and beside it the chart of the GPUs that it held."""
+    """Return the cost of a cell as text, next to a chart of the GPUs that the cell used."""
     held = {gpu["index"] for gpu in cost["gpus"]}
     shown = {index: taken for index, taken in samples.items() if not held or index in held}
     text = f"<div>{cost_html(cost)}</div>"
-    return f'<div style="display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:center">{text}{chart_svg(shown)}</div>'
+    return (
+        f'<div style="display:flex;flex-wrap:wrap;gap:0.5em '
+        f'1.5em;align-items:center">{text}{chart_svg(shown)}</div>'
+    )
 
 
 def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
-    """Return two charts, one below the other; nothing for less than two samples."""
+    """Return two charts, one below the other; empty for fewer than two samples."""
     shown = {index: taken for index, taken in list(samples.items())[:MOST_GPUS] if len(taken) > 1}
     if not shown:
         return ""
@@ -63,8 +66,10 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
         _right(seconds((end - begin) / 1000), second + HEIGHT + 12),
     ]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="GPU utilization and memory during the cell" '
-        f'viewBox="0 0 {WIDTH + 2 * LEFT} {height}" width="{WIDTH + 2 * LEFT}" style="max-width:100%;height:auto" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="GPU utilization and '
+        f'memory during the cell" '
+        f'viewBox="0 0 {WIDTH + 2 * LEFT} {height}" width="{WIDTH + 2 * LEFT}" '
+        f'style="max-width:100%;height:auto" '
         f'font-family="inherit" font-size="10" fill="currentColor">{"".join(parts)}</svg>'
     )
 
@@ -82,11 +87,13 @@ def _panel(title: str, top_label: str, top: float, lines: Mapping[int, Points]) 
     yield _right(top_label, top - 4)
     for y in (top, bottom):
         yield (
-            f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" stroke="currentColor" stroke-width="0.5" opacity="0.35"/>'
+            f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" stroke="currentColor" '
+            f'stroke-width="0.5" opacity="0.35"/>'
         )
     for number, points in enumerate(lines.values()):
         yield (
-            f'<path d="{_path(points, bottom)}" fill="none" stroke="{COLORS[number]}" stroke-width="1.5" '
+            f'<path d="{_path(points, bottom)}" fill="none" stroke="{COLORS[number]}" '
+            f'stroke-width="1.5" '
             f'stroke-linejoin="round" stroke-linecap="round"/>'
         )
 
@@ -96,7 +103,7 @@ def _right(text: str, y: float) -> str:
 
 
 def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
-    """Return the path of a line; what is absent is a gap."""
+    """Return the path of a line, with a gap for each absent reading."""
     steps: list[str] = []
     is_drawing = False
     for x, y in points:
@@ -111,4 +118,7 @@ def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
 def _legend(indices: Iterable[int], y: float) -> Iterator[str]:
     yield f'<text x="{LEFT}" y="{y}">GPU</text>'
     for number, index in enumerate(indices):
-        yield f'<text x="{LEFT + 26 + 18 * number}" y="{y}" fill="{COLORS[number]}" font-weight="bold">{index}</text>'
+        yield (
+            f'<text x="{LEFT + 26 + 18 * number}" y="{y}" fill="{COLORS[number]}" '
+            f'font-weight="bold">{index}</text>'
+        )

@@ -1,4 +1,4 @@
-"""One line below a cell, which changes when its numbers are final."""
+"""One line below a cell, which is updated when its numbers are final."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """What a cell took.
+    """The cost of a cell, in one line.
 
-    The driver tells the last part of a cell's readings up to three seconds after its end. Nobody
-    should wait for that between two cells, so the line has the duration at first, and a thread
-    fills in the rest.
+    The driver reports the last readings of a cell up to three seconds after its end. The next cell
+    does not wait for them: the line shows the duration at first, and a thread adds the other
+    numbers.
     """
 
     def __init__(self, shell: InteractiveShell, measurement: Measurement, told: set[str]) -> None:
-        """Say why nothing is measured only where `told`, which those of a shell share, has not got
-        that.
+        """Create a line. All lines of a shell share `told`, the reasons for missing measurements
+        that were already shown.
         """
         self._measurement = measurement
         self._told = told
-        #: Terminals cannot change what they have shown: there, the whole line comes later, above
-        #: the prompt.
+        #: Whether the output can be updated. A terminal cannot update its output, so the complete
+        #: line is printed later, above the prompt.
         self._can_change = hasattr(shell, "kernel")
         self._output: Output | None = None
         self._text: str | None = None
 
     def show(self) -> None:
-        """Show what is known, and the rest when it is known."""
+        """Show the known numbers, and update the line when the others are known."""
         if self._can_change:
             self._output = Output.line(f"{seconds(self._measurement.duration_s)}, GPU …")
-        # A daemon, since a kernel that ends must not wait for numbers.
+        # A daemon thread does not keep a kernel from exiting while it waits for numbers.
         threading.Thread(target=self._finish, name="gpumon", daemon=True).start()
 
     def show_again(self) -> bool:
-        """Show it once more, as soon as it is final; return whether it is."""
+        """Show the line again if it is final; return whether it is."""
         text = self._text
         if text is not None and self._output is not None:
             self._output.change_line(text)
@@ -60,10 +60,11 @@ class Line:
         )
         if reason is not None:
             self._told.add(reason)
-        # First, since a front end may run the next cell as soon as it has the line.
+        # The text is stored before it is shown, because a front end may run the next cell as soon
+        # as it has the line.
         self._text = text
         if self._output is None:
-            # A terminal that is left wants no line any more.
+            # No line is printed to a terminal session that is exiting.
             if not current().is_over:
                 print(encodable(text))
         else:

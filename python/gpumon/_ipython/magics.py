@@ -1,4 +1,4 @@
-"""``%gpu`` and ``%%gpu``."""
+"""The magics ``%gpu`` and ``%%gpu``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from gpumon._ipython.cells import CellLines
 
-HELP = "%gpu shows the GPUs now, %gpu on a line below each cell, %gpu off no more of them; %%gpu measures one cell"
+HELP = (
+    "%gpu shows the GPUs now, %gpu on a line below each cell, %gpu off no more of them; %%gpu "
+    "measures one cell"
+)
 
 
 @magics_class
@@ -35,15 +38,16 @@ class GpuMagics(Magics):
 
     @line_cell_magic
     def gpu(self, line: str, cell: str | None = None) -> None:
-        """Show GPUs, or what cells take of them.
+        """Show the GPUs, or the cost of cells.
 
-        %gpu        the GPUs now %gpu on     from now on, a line below each cell: its duration, GPU
-        time, peak memory and energy %gpu off    no more lines %%gpu NAME  the same of this cell,
-        beside a chart, when its last readings are there, up to three seconds later;
+        %gpu        show the GPUs now
+        %gpu on     show a line below each cell: duration, GPU time, peak memory and energy
+        %gpu off    show no more lines
+        %%gpu NAME  show the cost of this cell and a chart, up to three seconds after its end;
                     the name is optional, and the cell cannot use `await` outside of functions
         """
         word = line.strip()
-        # Whoever made the error is in the cell.
+        # Tracebacks leave out this function, because errors come from the cell.
         __tracebackhide__ = True
         if cell is not None:
             self._lines.skip()
@@ -79,12 +83,12 @@ def _run_measured(shell: InteractiveShell, name: str | None, cell: str) -> None:
 
 
 def _execute(shell: Any, cell: str) -> None:
-    """Run a cell within a cell, as IPython would: its last expression is displayed, and errors pass
-    through.
+    """Run a cell within a cell, as IPython does: the last expression is displayed, and errors are
+    passed on.
     """
     __tracebackhide__ = True
     source = shell.transform_cell(cell)
-    # Tracebacks find the lines there.
+    # Tracebacks find the source lines under this name.
     name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
     tree: ast.Module = shell.transform_ast(shell.compile.ast_parse(source, filename=name))
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -97,7 +101,7 @@ def _execute(shell: Any, cell: str) -> None:
 
 
 def _ends_with_semicolon(source: str, last: ast.Expr) -> bool:
-    """Return whether the last expression is not to be displayed."""
+    """Return whether a semicolon suppresses the display of the last expression."""
     lines = source.split("\n")
     line, column = last.end_lineno or len(lines), last.end_col_offset or 0
     return lines[line - 1].encode()[column:].lstrip().startswith(b";")

@@ -1,4 +1,4 @@
-"""What is shown in a front end: text, and HTML where it can be shown."""
+"""Output in a front end: text, or HTML if the front end supports it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from gpumon._text import encodable
 
 
 class Output:
-    """One output, which may be changed in front ends of Jupyter."""
+    """One output. Front ends of Jupyter can update it."""
 
     def __init__(self, text: str, html: str) -> None:
-        """Show it below the cell that runs."""
-        # IPython's own types are incomplete.
+        """Show the output below the running cell."""
+        # IPython's type annotations are incomplete.
         display: Any = importlib.import_module("IPython.display").display
         self._handle: Any = display(_bundle(text, html), raw=True, display_id=True)
 
     @classmethod
     def line(cls, text: str) -> Output:
-        """Show one unobtrusive line."""
+        """Show a line in small, pale text."""
         return cls(text, line_html(text))
 
     def change_line(self, text: str) -> None:
-        """Show another line in its place."""
+        """Replace the output by another line."""
         self._handle.update(_bundle(text, line_html(text)), raw=True)
 
 
 def _bundle(text: str, html: str) -> dict[str, str]:
-    # A terminal prints the text.
+    # Terminals print the plain text.
     return {"text/plain": encodable(text), "text/html": html}

@@ -1,4 +1,4 @@
-"""What was read while a cell ran."""
+"""The readings during a cell."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 INTERVAL_S = 0.5
-#: Of a cell that runs for long, every second one is dropped, and so on, so that at most so many are
-#: kept.
+#: The maximum number of samples of a cell. If there are more, every second one is dropped, and new
+#: ones are taken half as often.
 MOST = 240
 
 
 class Sample(NamedTuple):
-    """Readings of one GPU at a moment."""
+    """The readings of one GPU at one moment."""
 
     at_ms: float
     utilization_percent: Optional[float]
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 class Samples:
-    """Collects the samples of all GPUs between its beginning and its end."""
+    """Collects samples of all GPUs inside a ``with`` block."""
 
     def __init__(self) -> None:
         self._of_gpus: dict[int, list[Sample]] = {}
@@ -38,7 +38,7 @@ class Samples:
         self._number: int | None = None
 
     def __enter__(self) -> Samples:
-        # Where nothing can be read, the measurement beside this says why.
+        # If nothing can be read, the measurement of the same cell reports the reason.
         with contextlib.suppress(ProgramError):
             self._number = self._helper.subscribe(INTERVAL_S, self.take)
         return self
@@ -57,7 +57,7 @@ class Samples:
         return {index: list(samples) for index, samples in sorted(self._of_gpus.items())}
 
     def take(self, sample: Json) -> None:
-        """Keep what is charted of a sample."""
+        """Store the readings that the charts show."""
         self._came += 1
         if self._came % self._every:
             return

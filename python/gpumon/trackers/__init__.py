@@ -1,9 +1,8 @@
-"""What training runs cost, in the experiment trackers and training frameworks that people have
-already.
+"""The GPU cost of training runs, logged to experiment trackers and training frameworks.
 
-Each module of this package needs its own library, and no other: `lightning`, `transformers`,
-`keras`, `mlflow`, `wandb`, `tensorboard`. All of them log the metrics of `metrics_of`, once for
-each epoch and once for the run.
+Each module of this package needs only its own library: `lightning`, `transformers`, `keras`,
+`mlflow`, `wandb` or `tensorboard`. All of them log the metrics of `metrics_of`, once for each epoch
+and once for the run.
 """
 
 from gpumon.trackers._metrics import metrics_of

@@ -1,4 +1,4 @@
-"""The names of the metrics, for all trackers."""
+"""The names of the metrics in all trackers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpumon._cost import Cost
 
-#: What an epoch took.
+#: The prefix of an epoch's metrics.
 EPOCH = "gpu/"
-#: What the whole run took.
+#: The prefix of the whole run's metrics.
 RUN = "gpu/run/"
 
 
 def metrics_of(cost: Cost, prefix: str = EPOCH) -> dict[str, float]:
-    """Return a cost as metrics: a flat dictionary of numbers. What is not known has no entry.
+    """Return a cost as a flat dictionary of metrics. Unknown numbers are left out.
 
-    >>> known = {"duration_s": 2.0, "gpu_s": 1.5, "peak_memory_bytes": None, "energy_joules": {"estimate": 600.0}}
+    >>> known = {"duration_s": 2.0, "gpu_s": 1.5, "peak_memory_bytes": None}
+    >>> known["energy_joules"] = {"estimate": 600.0}
     >>> metrics_of(known)
     {'gpu/duration_seconds': 2.0, 'gpu/time_seconds': 1.5, 'gpu/energy_joules': 600.0}
     """

@@ -1,4 +1,4 @@
-"""A run and its epochs, measured and logged: what all trackers share."""
+"""The base class of all trackers, which measures and logs a run and its epochs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
 
     from gpumon import Measurement
 
-#: Seconds after which the numbers of a measurement that has ended are there without a wait.
+#: Seconds after the end of a measurement, after which its final numbers are available without
+#: waiting.
 FINAL_AFTER_S = 5.0
 
 
 class Tracker(abc.ABC):
-    """Measures a run and its epochs, and logs what they took of the GPUs.
+    """Measures a run and its epochs, and logs their GPU use.
 
-    The last numbers of an epoch come from the driver up to three seconds after its end. Training
-    does not wait for them: they are logged when a later epoch ends, at the step of the epoch that
-    they are of, and those of the last with the run's.
+    The driver reports the last numbers of an epoch up to three seconds after its end. Training does
+    not wait for them: they are logged when a later epoch ends, with the step of their own epoch.
+    Those of the last epoch are logged together with the run's.
 
     To log elsewhere, derive a class that has `log_metrics`. If it fails, for example because its
     server cannot be reached, there is one warning and the run continues.
     """
 
     def __init__(self) -> None:
-        #: The metrics of the last run, once it has ended.
+        #: The metrics of the last run, after it has ended.
         self.totals: dict[str, float] = {}
         self._run: Measurement | None = None
         self._epoch: Measurement | None = None
@@ -44,22 +45,22 @@ class Tracker(abc.ABC):
 
     @abc.abstractmethod
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Log the metrics of the epoch at this step, or of the whole run where it is `None`."""
+        """Log the metrics of the epoch at this step, or of the whole run if the step is `None`."""
 
     def start(self) -> Self:
-        """Begin the run."""
+        """Start the run."""
         self._run = gpumon.measure("run").start()
         return self
 
     def start_epoch(self) -> None:
-        """Begin an epoch."""
+        """Start an epoch."""
         self._epoch = gpumon.measure("epoch").start()
 
     def stop_epoch(self, step: int, is_logged_now: bool = False) -> None:
-        """End the epoch, which is logged at this step; and log those before it whose numbers are
-        there.
+        """End the epoch, to be logged at this step. Log earlier epochs whose numbers are final.
 
-        For those who cannot log at an earlier step, `is_logged_now` waits for its numbers.
+        With `is_logged_now`, wait for the numbers and log the epoch at once, for frameworks that
+        cannot log at an earlier step.
         """
         if self._epoch is not None:
             self._epoch.stop()
@@ -68,8 +69,8 @@ class Tracker(abc.ABC):
             self._log_ended(is_last=is_logged_now)
 
     def stop(self) -> None:
-        """End the run, and log what is left. An epoch that is under way, as after an exception, is
-        part of the run alone.
+        """End the run, and log all remaining epochs. An unfinished epoch, for example after an
+        exception, is only counted in the run.
         """
         self._epoch = None
         if self._run is None:
@@ -104,13 +105,15 @@ class Tracker(abc.ABC):
             self.try_logging(self.log_metrics, metrics_of(measurement.to_dict(), EPOCH), step)
 
     def try_logging(self, log: Callable[..., object], *args: object, **options: object) -> None:
-        """Call a function that logs. Its first error becomes a warning; later errors are ignored."""
+        """Call a logging function. The first error becomes a warning; later ones are ignored."""
         try:
             log(*args, **options)
         except Exception as error:
             if not self._has_warned:
                 self._has_warned = True
                 warn(
-                    f"{type(self).__name__} cannot log the use of the GPUs: {type(error).__name__}: {error}. The run "
-                    "continues without these metrics; check that the tracker's server can be reached"
+                    f"{type(self).__name__} cannot log the use of the GPUs: "
+                    f"{type(error).__name__}: {error}. The run "
+                    "continues without these metrics; check that the tracker's server can be "
+                    "reached"
                 )

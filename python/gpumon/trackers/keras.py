@@ -1,4 +1,6 @@
-"""Keras 3: ``model.fit(..., callbacks=[GpuCostCallback(), ...])``, before callbacks that log."""
+"""Keras 3: ``model.fit(..., callbacks=[GpuCostCallback(), ...])``. Place it before callbacks that
+log.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from gpumon.trackers._tracker import Tracker
 
 
 class GpuCostCallback(keras.callbacks.Callback, Tracker):
-    """Adds what each epoch took of the GPUs to its logs, and so to the history and to the callbacks
-    that stand behind this one.
+    """Adds the GPU use of each epoch to its logs, and so to the history and to the callbacks after
+    this one.
 
-    Keras logs an epoch at its end, so that waits for its numbers, three seconds at most. Those of
-    the whole training are in `totals` afterwards.
+    Keras logs an epoch when it ends, so the end of an epoch waits up to three seconds for the
+    numbers. Those of the whole training are in `totals` afterwards.
     """
 
     def __init__(self) -> None:
@@ -23,7 +25,7 @@ class GpuCostCallback(keras.callbacks.Callback, Tracker):
         self._logs: dict[str, Any] | None = None
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Add the metrics to what Keras logs."""
+        """Add the metrics to the logs of Keras."""
         if self._logs is not None:
             self._logs.update(metrics)
 

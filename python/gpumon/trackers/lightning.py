@@ -10,7 +10,7 @@ from typing import Any
 
 from gpumon.trackers._tracker import Tracker
 
-#: The same library has two names, and a program uses one of them.
+#: The two names of the library. A program uses only one of them.
 NAMES = ("lightning.pytorch", "pytorch_lightning")
 
 
@@ -28,10 +28,10 @@ Callback: Any = _library().Callback
 
 
 class GpuCostCallback(Callback, Tracker):
-    """Logs what each epoch and the whole fit took of the GPUs, to all loggers of the trainer.
+    """Logs the GPU use of each epoch and of the whole fit to all loggers of the trainer.
 
-    Of several processes, the first measures: itself and those that it has started, as the strategy
-    ``ddp`` does.
+    If there are several processes, the first one measures itself and the processes that it has
+    started, as the strategy ``ddp`` does.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,9 @@ class GpuCostCallback(Callback, Tracker):
         self._trainer: Any = None
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Hand the metrics to the trainer's loggers; those of the whole fit at its last step."""
+        """Pass the metrics to the trainer's loggers. Those of the whole fit are logged at its last
+        step.
+        """
         for logger in self._trainer.loggers:
             self.try_logging(
                 logger.log_metrics,

@@ -1,4 +1,4 @@
-"""MLflow: ``with mlflow.start_run(), MlflowTracker() as tracker: ...``."""
+"""The tracker of MLflow: ``with mlflow.start_run(), MlflowTracker() as tracker: ...``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpumon.trackers._tracker import Tracker
 
 
 class MlflowTracker(Tracker):
-    """Logs to a run of MLflow what the block and its epochs took of the GPUs.
+    """Logs the GPU use of the block and its epochs to a run of MLflow.
 
     >>> with MlflowTracker() as tracker:    # doctest: +SKIP
     ...     for number in range(3):
@@ -17,10 +17,10 @@ class MlflowTracker(Tracker):
     """
 
     def __init__(self, run_id: str | None = None) -> None:
-        """Log to the run of this ID; without one, to the active run of the thread."""
+        """Log to the run with this ID, or by default to the active run of the thread."""
         super().__init__()
         self._run_id = run_id
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Log to MLflow."""
+        """Log the metrics to MLflow."""
         mlflow.log_metrics(metrics, step=step, run_id=self._run_id)

@@ -1,5 +1,5 @@
-"""TensorBoard: ``with TensorBoardTracker(writer) as tracker: ...``, with the writer of PyTorch or
-of tensorboardX.
+"""The tracker of TensorBoard: ``with TensorBoardTracker(writer) as tracker: ...``, with a writer of
+PyTorch or tensorboardX.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from gpumon.trackers._tracker import Tracker
 
 
 class Writer(Protocol):
-    """What `torch.utils.tensorboard.SummaryWriter` and `tensorboardX.SummaryWriter` have in common."""
+    """The common interface of `torch.utils.tensorboard.SummaryWriter` and
+    `tensorboardX.SummaryWriter`.
+    """
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object:
         """Write a number at a step."""
 
 
 class TensorBoardTracker(Tracker):
-    """Writes what the block and its epochs took of the GPUs; numbers of the whole run at the step
-    of its last epoch.
+    """Writes the GPU use of the block and its epochs. Numbers of the whole run have the step of the
+    last epoch.
 
     >>> with TensorBoardTracker(writer) as tracker:    # doctest: +SKIP
     ...     for number in range(3):
@@ -32,7 +34,7 @@ class TensorBoardTracker(Tracker):
         self._last_step = 0
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Write to TensorBoard."""
+        """Write the metrics to TensorBoard."""
         self._last_step = self._last_step if step is None else step
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, self._last_step)

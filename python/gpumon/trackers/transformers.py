@@ -1,4 +1,4 @@
-"""Trainer of Hugging Face: ``trainer.add_callback(GpuCostCallback(trainer))``."""
+"""Hugging Face's Trainer: ``trainer.add_callback(GpuCostCallback(trainer))``."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from gpumon.trackers._tracker import Tracker
 
 
 class GpuCostCallback(TrainerCallback, Tracker):
-    """Logs what each epoch and the whole training took of the GPUs, as the trainer logs the loss:
-    to all of `report_to`.
+    """Logs the GPU use of each epoch and of the whole training in the same way as the loss: to all
+    trackers in `report_to`.
 
-    The trainer logs at its present step alone, so the end of each epoch waits for its numbers,
-    three seconds at most. Of several processes, the first measures: itself and those that it has
-    started.
+    The trainer can only log at its current step, so the end of each epoch waits up to three seconds
+    for the numbers. If there are several processes, the first one measures itself and the processes
+    that it has started.
     """
 
     def __init__(self, trainer: Trainer) -> None:
         Tracker.__init__(self)
-        # A callback is told of everything but the trainer, which alone can log.
+        # Callbacks receive everything except the trainer, which is needed for logging.
         self._trainer = trainer
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Hand the metrics to the trainer."""
+        """Pass the metrics to the trainer."""
         self._trainer.log(metrics)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -41,8 +41,8 @@ class GpuCostCallback(TrainerCallback, Tracker):
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any
     ) -> None:
-        # The last that a trainer logs. At the end of the training, what reports has closed its run
-        # already.
+        # This is the trainer's last log. `on_train_end` would be too late, because the integrations
+        # in `report_to` have closed their runs by then.
         if logs is not None and "train_runtime" in logs:
             self.stop()
 

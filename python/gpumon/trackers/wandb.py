@@ -1,4 +1,6 @@
-"""Weights & Biases: ``with wandb.init(...) as run, WandbTracker(run) as tracker: ...``."""
+"""The tracker of Weights & Biases: ``with wandb.init(...) as run, WandbTracker(run) as tracker:
+...``.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,15 @@ import wandb
 from gpumon.trackers._metrics import EPOCH
 from gpumon.trackers._tracker import Tracker
 
-#: What the metrics are drawn over: W&B's own step only grows, and epochs are logged later than they
-#: end.
+#: The x axis of the metrics. W&B's own step can only increase, but epochs are logged some time
+#: after their end.
 STEP = f"{EPOCH}epoch"
 
 
 class WandbTracker(Tracker):
-    """Logs to a run of Weights & Biases what the block and its epochs took of the GPUs.
+    """Logs the GPU use of the block and its epochs to a run of Weights & Biases.
 
-    Epochs are charts over ``gpu/epoch``, the numbers of the whole run are in its summary.
+    Epochs are charts over ``gpu/epoch``. The numbers of the whole run are in its summary.
 
     >>> with WandbTracker(run) as tracker:    # doctest: +SKIP
     ...     for number in range(3):
@@ -24,14 +26,14 @@ class WandbTracker(Tracker):
     """
 
     def __init__(self, run: wandb.Run) -> None:
-        """Log to what `wandb.init` has returned."""
+        """Log to this run, the result of `wandb.init`."""
         super().__init__()
         self._wandb = run
         run.define_metric(STEP, hidden=True)
         run.define_metric(f"{EPOCH}*", step_metric=STEP)
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Log to Weights & Biases."""
+        """Log the metrics to Weights & Biases."""
         if step is None:
             self._wandb.summary.update(metrics)
         else:

@@ -1,11 +1,11 @@
-"""Writes a day of a simulated fleet's history into a folder of Prometheus', as if it had been
-scraped.
+"""Writes a day of history of a simulated fleet into a data folder of Prometheus, in the form that
+scraping would have produced.
 
     python3 tests/bench/fleet/backfill.py --nodes 1000 --step 300 --hours 24 --data /tmp/fleet/data
 
-It has what views of a fleet ask of the past: readings that are added up, jobs, conditions,
-counters, and what the rules of deploy/prometheus/fleet.yml would have recorded, all of it at the
-resolution of --step. `promtool` makes blocks of it.
+The history contains the data that the views of a fleet query: readings that are summed, jobs,
+conditions, counters, and the results of the rules in deploy/prometheus/fleet.yml, all at the
+resolution of --step. `promtool` converts it into blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import targets
 import world
 
-#: What is recorded is of whole quarters of an hour.
+#: The interval of the recording rules, in seconds.
 QUARTER = 900
 BLOCK = 7200
 JOB = 'job="gpumon"'
@@ -28,7 +28,7 @@ USED = ["gpumon_owner_gpu_seconds", "gpumon_owner_active_gpu_seconds", "gpumon_o
 
 
 def lines(nodes: int, at: int, used: dict, step: int):
-    """Every sample of one moment."""
+    """Yields all samples of one moment."""
     ahead = at + world.AHEAD
     sums = Counter()
     owners: dict[str, Counter] = {name: Counter() for name in USED}

@@ -1,7 +1,7 @@
 """Compares the energy of a fleet's users and namespaces with PromQL, and fails if they differ by
 over 0.5 %.
 
-    python3 tests/bench/fleet/energy.py --nodes 1000 --folder /tmp/fleet-energy [--gpumon target/debug/gpumon]
+    python3 tests/bench/fleet/energy.py --nodes 1000 --folder /tmp/fleet-energy [--gpumon PATH]
 
 Writes 25 hours of counters of jobs, pods and notebooks on that many nodes. Compares them first
 without recording rules, then with those of deploy/prometheus/fleet.yml. Needs `prometheus` and
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 STEP = 300
 DAY = 86_400
 BLOCK = 7200
-#: The samples extend this many seconds into the future, since the comparison takes time.
+#: The number of seconds that the samples extend into the future, because the comparison takes time.
 AHEAD = 3600
 WORST = 0.005
 PATIENCE_S = 60
@@ -38,13 +38,13 @@ COUNTERS = {
     "gpumon_owner_active_gpu_seconds_total": 0.7,
     "gpumon_owner_energy_joules_total": 400.0,
 }
-#: Labels of gpumon's own pod, which Prometheus adds where it renames the labels of a pod.
+#: Labels of gpumon's own pod, which Prometheus adds when it renames the labels of a pod.
 LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
 def owners(node: int, begin: int, end: int):
-    """Yield the owners of a node's two GPUs: labels, for pods those of gpumon_gpu_job_info, start
-    and end.
+    """Yields the owners of a node's two GPUs: labels, for pods also those of gpumon_gpu_job_info,
+    start, end and a factor for the counters.
     """
     chance = random.Random(node)
     for half in (0, 1):
@@ -61,7 +61,10 @@ def owners(node: int, begin: int, end: int):
                 space = f"team{int(12 * chance.random() ** 2):02}"
                 labels = f'user="{user}",pod_uid="{name}"'
                 if node % 2:
-                    info = f'{labels},{LABELS_OF_TARGET},exported_pod="p{name}",exported_namespace="{space}"'
+                    info = (
+                        f'{labels},{LABELS_OF_TARGET},exported_pod="p{name}",exported_namespace="'
+                        f'{space}"'
+                    )
                 else:
                     info = f'{labels},pod="p{name}",namespace="{space}"'
             else:
@@ -80,7 +83,7 @@ def lines(nodes: list[list[tuple]], at: int, since: int):
             yield f"gpumon_gpu_utilization_ratio{{{on}}} 0.5 {at}"
         busy = 0.0
         for labels, info, begin, end, factor in held:
-            # A server starts to count when it starts.
+            # A server's counters start when the server starts.
             seconds = min(at, end) - max(begin, since)
             if seconds <= 0:
                 continue
@@ -90,7 +93,10 @@ def lines(nodes: list[list[tuple]], at: int, since: int):
             if info is not None and begin <= at < end:
                 yield f'gpumon_gpu_job_info{{{target},gpu="0",uuid="{number}-0",{info}}} 1 {at}'
         yield f"gpumon_unheld_gpu_seconds_total{{{target}}} {2 * (at - since) - busy:.1f} {at}"
-        yield f"gpumon_unheld_energy_joules_total{{{target}}} {80 * (2 * (at - since) - busy):.1f} {at}"
+        yield (
+            f"gpumon_unheld_energy_joules_total{{{target}}} {80 * (2 * (at - since) - busy):.1f} "
+            f"{at}"
+        )
 
 
 def write_counters(folder: Path, nodes: int, end: int) -> None:
@@ -187,7 +193,7 @@ def get(url: str):
 
 
 def usage(gpumon: str, address: str) -> dict:
-    """Return the answer of `/api/v1/fleet/usage` for a day."""
+    """Returns the answer of `/api/v1/fleet/usage` for a day."""
     command = [
         gpumon,
         "--config",
@@ -212,7 +218,7 @@ def usage(gpumon: str, address: str) -> dict:
 
 
 def promql(address: str, label: str, matchers: str, join: str, at: float) -> dict[str, float]:
-    """Return the energy by a label in the day before a moment, as the increase of the counters."""
+    """Returns the energy by a label in the day before a moment, as the increase of the counters."""
     counter = f"gpumon_owner_energy_joules_total{matchers}"
     expression = f"sum by ({label}) (({counter} - ({counter} offset 1d or {counter} * 0)){join})"
     query = urllib.parse.urlencode({"query": expression, "time": at})
@@ -221,17 +227,21 @@ def promql(address: str, label: str, matchers: str, join: str, at: float) -> dic
 
 
 def compare(what: str, gpumon: str, address: str) -> float:
-    """Return the largest relative difference over users and namespaces."""
+    """Returns the largest relative difference over users and namespaces."""
     answer = usage(gpumon, address)
     at = answer["to_ms"] / 1000
-    exported = 'label_replace(gpumon_gpu_job_info{pod_uid!="",exported_namespace!=""}, "namespace", "$1", "exported_namespace", "(.*)")'
+    exported = (
+        'label_replace(gpumon_gpu_job_info{pod_uid!="",exported_namespace!=""}, "namespace", '
+        '"$1", "exported_namespace", "(.*)")'
+    )
     own = 'gpumon_gpu_job_info{pod_uid!="",exported_namespace="",namespace!=""}'
     infos = f"group by (pod_uid, namespace) (max_over_time(({exported} or {own})[25h:5m]))"
     join = f" * on (pod_uid) group_left (namespace) {infos}"
     worst = 0.0
     listed, ago = len(answer["owners"]), time.time() - at
     print(
-        f"{what}: {answer['state']}, until {ago:.0f} s ago, {listed} of {answer['owners_total']} owners are listed"
+        f"{what}: {answer['state']}, until {ago:.0f} s ago, {listed} of {answer['owners_total']} "
+        f"owners are listed"
     )
     for problem in answer["problems"]:
         print(f"  {problem}")
@@ -250,7 +260,8 @@ def compare(what: str, gpumon: str, address: str) -> float:
         worst = max(worst, difference)
         sums = [sum(energies.values()) / 3.6e9 for energies in (found, truth)]
         print(
-            f"  {len(truth)} groups: {sums[0]:.3f} MWh, PromQL {sums[1]:.3f} MWh; worst {name}: {difference:.4%}"
+            f"  {len(truth)} groups: {sums[0]:.3f} MWh, PromQL {sums[1]:.3f} MWh; worst {name}: "
+            f"{difference:.4%}"
         )
     print(f"  listed owners alone: {listed / 3.6e9:.3f} MWh")
     return worst

@@ -1,13 +1,13 @@
-"""A way to a real Prometheus on which everything can go wrong, and nodes whose names and labels are
-hostile.
+"""A proxy for a real Prometheus that can simulate many faults, and nodes with hostile names and
+labels.
 
     python3 tests/bench/fleet/faults.py --folder /tmp/faults [--prometheus http://127.0.0.1:9790]
 
-Starts a Prometheus of its own over the hostile nodes, unless it is told of another, and answers in
-its place at http://127.0.0.1:29791/FAULT. What FAULTS has of that name goes wrong from `curl
-127.0.0.1:29791/begin` to `/end`. Look at the page, at `gpumon fleet --table` and at `gpumon top
---fleet` with each: what is wrong is said with its cure, and what was known stays, gray. Pages that
-are not in front do not ask.
+Starts a Prometheus of its own that scrapes the hostile nodes, unless the option names another one.
+The proxy answers at http://127.0.0.1:29791/FAULT. The fault of this name in FAULTS is active from
+`curl 127.0.0.1:29791/begin` to `/end`. Check the page, `gpumon fleet --table` and `gpumon top
+--fleet` with each fault: they must show the error and its remedy, and the last known values in
+gray. Hidden pages send no requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 
 DOOR, NODES, PROMETHEUS = 29791, 29792, 29793
 
-#: Names of nodes, as Prometheus' `instance` can be anything.
+#: Names of nodes. Prometheus' `instance` can be any text.
 INSTANCES = [
     "plain:9123",
     "<script>document.title='owned'</script>:9123",
@@ -58,16 +58,18 @@ def escaped(text: str) -> str:
 
 
 def metrics(number: int) -> str:
-    """Two GPUs of a node, whose owners and model are hostile, too."""
+    """Returns the metrics of a node with two GPUs, whose owners and model are hostile, too."""
     lines = ['gpumon_collector_state{state="running"} 1', "gpumon_sample_age_seconds 1"]
     lines.append("gpumon_unheld_gpu_seconds_total 5")
     user = escaped(USERS[number % len(USERS)])
     for gpu in ("0", "1"):
         ids = f'gpu="{gpu}",uuid="GPU-{number}-{gpu}"'
         lines += [
-            f'gpumon_gpu_info{{{ids},name="{escaped("NVIDIA <i>" + USERS[(number + 1) % len(USERS)][:300])}"}} 1',
+            f'gpumon_gpu_info{{{ids},name="'
+            f'{escaped("NVIDIA <i>" + USERS[(number + 1) % len(USERS)][:300])}"}} 1',
             f"gpumon_gpu_up{{{ids}}} 1",
-            f"gpumon_gpu_utilization_ratio{{{ids}}} {['0.5', 'NaN', '+Inf', '-3', '1e300'][number % 5]}",
+            f"gpumon_gpu_utilization_ratio{{{ids}}} "
+            f"{['0.5', 'NaN', '+Inf', '-3', '1e300'][number % 5]}",
             f"gpumon_gpu_memory_used_bytes{{{ids}}} {40 << 30}",
             f"gpumon_gpu_memory_total_bytes{{{ids}}} {141 << 30}",
             f"gpumon_gpu_power_watts{{{ids}}} 345.6",
@@ -80,9 +82,10 @@ def metrics(number: int) -> str:
             f'gpumon_gpu_xid{{{ids},code="79"}} 1',
         ]
     lines.append(
-        f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} {time.time() % 1e5:.0f}'
+        f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} '
+        f"{time.time() % 1e5:.0f}"
     )
-    # Indices that no GPU has.
+    # These are no valid indices of GPUs.
     for gpu in ("-1", "99999999999", "<b>", ""):
         lines.append(f'gpumon_gpu_up{{gpu="{gpu}",uuid="u{gpu}"}} 1')
     return "\n".join(lines) + "\n"
@@ -104,7 +107,7 @@ class Node(BaseHTTPRequestHandler):
 class Door(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream = ""
-    #: Whether anything goes wrong now.
+    #: Whether the faults are active.
     wrong = False
     met = 0
 
@@ -148,7 +151,7 @@ class Door(BaseHTTPRequestHandler):
         self.passes()
 
     def trickles(self) -> None:
-        """A byte a second, so that no read waits long."""
+        """Sends one byte per second, so that no single read times out."""
         self.reply(200, b"", length=1000)
         for _ in range(100):
             self.wfile.write(b" ")
@@ -161,7 +164,7 @@ class Door(BaseHTTPRequestHandler):
         self.connection.close()
 
     def half(self) -> None:
-        """It says that there is more, and hangs up."""
+        """Announces a complete answer, but closes the connection after half of it."""
         _, body = self.ask()
         self.reply(200, body[: len(body) // 2], length=len(body))
         self.close_connection = True
@@ -196,7 +199,7 @@ class Door(BaseHTTPRequestHandler):
         self.reply(302, b"", Location="https://evil.example/login?user=a:secret@b")
 
     def huge(self) -> None:
-        """200 MB of what could be an answer."""
+        """Sends 200 MB of an answer that looks valid."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
@@ -215,30 +218,36 @@ class Door(BaseHTTPRequestHandler):
         )
 
     def odd(self) -> None:
-        """JSON that is none of Prometheus'."""
+        """Sends JSON that is not in Prometheus' format."""
         self.reply(200, b'{"status":"success","data":{"resultType":"string","result":[1,"x"]}}')
 
     def warns(self) -> None:
-        """As Thanos does where a store does not answer."""
+        """Adds warnings, as Thanos does when a store does not answer."""
         status, body = self.ask()
         answer = json.loads(body)
-        warning = "No StoreAPIs matched for this query: <script>alert(1)</script> rpc error: code = Unavailable"
+        warning = (
+            "No StoreAPIs matched for this query: <script>alert(1)</script> rpc error: code = "
+            "Unavailable"
+        )
         answer["warnings"] = [warning, "x" * 3000] * 30
         self.reply(status, json.dumps(answer).encode())
 
     def some(self) -> None:
-        """Every third query fails."""
+        """Fails every third query."""
         (Door.unprocessable if Door.met % 3 == 0 else Door.passes)(self)
 
     def empties(self) -> None:
-        """There is nothing any more."""
+        """Sends an empty result."""
         self.reply(200, b'{"status":"success","data":{"resultType":"vector","result":[]}}')
 
     def log_message(self, *_) -> None:
         pass
 
 
-NAMES = "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects huge deep odd warns some empties"
+NAMES = (
+    "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects "
+    "huge deep odd warns some empties"
+)
 FAULTS = {"none": Door.passes, **{name: getattr(Door, name) for name in NAMES.split()}}
 
 
@@ -248,7 +257,7 @@ def target(number: int, instance: str) -> dict:
 
 
 def prometheus(folder: Path) -> subprocess.Popen:
-    """One that scrapes the hostile nodes; two of them in two jobs."""
+    """Starts a Prometheus that scrapes the hostile nodes, two of them in two jobs."""
     targets = [target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}
@@ -271,7 +280,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--prometheus", help="another one, instead of the hostile nodes'")
+    parser.add_argument("--prometheus", help="address of a Prometheus to use instead")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     Door.upstream = given.prometheus or f"http://127.0.0.1:{PROMETHEUS}"

@@ -1,12 +1,11 @@
-// Opens the page of a fleet in Chromium, and prints the milliseconds until the map is there, until
-// it is that of now, where nobody has looked for a while, and from a letter in the filter to the
+// Opens the page of a fleet in Chromium. Prints the milliseconds until the map is drawn, until it
+// is current if nobody has opened the page for a while, and from a key in the filter to the next
 // picture.
 //
 //     node tests/bench/fleet/first-picture.mjs http://127.0.0.1:9725/ [FOLDER for screenshots]
 
-/*
- * global document, Event, HTMLCanvasElement, performance, requestAnimationFrame, setTimeout, window
- */
+/* global document, Event, HTMLCanvasElement, performance, window */
+/* global requestAnimationFrame, setTimeout */
 
 import { chromium } from 'playwright-core';
 
@@ -15,7 +14,7 @@ const MAPS = {
   drawn: '[data-testid=gpumon-fleet] .gpumon-map > canvas',
   live: '[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas',
 };
-/** Longer than the answer of a fleet of nodes is new. */
+/** A pause that is longer than a fleet's answer stays valid. */
 const UNWATCHED_MS = 45_000;
 const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node01', 'xid', ''];
 
@@ -41,7 +40,7 @@ await page.addInitScript((maps) => {
   };
   requestAnimationFrame(look);
 }, MAPS);
-// Chromium's own start is not the page's.
+// This first page takes the time of Chromium's own start.
 await page.goto(`${address}healthz`);
 const open = async () => {
   await page.goto('about:blank');

@@ -1,11 +1,12 @@
-"""Measures `gpumon fleet` over a real Prometheus that scrapes a simulated fleet, and prints what it
-costs.
+"""Measures and prints the cost of `gpumon fleet` with a real Prometheus that scrapes a simulated
+fleet.
 
     python3 tests/bench/fleet/backfill.py --data /tmp/fleet/day
-    python3 tests/bench/fleet/measure.py --folder /tmp/fleet [--nodes 10000 --few] [--names dcgm] [--stay]
+    python3 tests/bench/fleet/measure.py --folder /tmp/fleet [--nodes 10000 --few] [--names dcgm]
+        [--stay]
 
-Needs `prometheus` (Debian: apt-get install prometheus) and a release build. With --stay, all keeps
-running until Enter.
+Needs `prometheus` (Debian: apt-get install prometheus) and a release build. With --stay, all
+programs keep running until Enter is pressed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def ask(url: str) -> tuple[float, bytes, int]:
-    """How long it took, what it was, and how many bytes came."""
+    """Returns the time of a request in seconds, the body, and the number of bytes received."""
     request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
     begun = time.perf_counter()
     with urllib.request.urlopen(request, timeout=120) as answer:
@@ -57,7 +58,7 @@ def resident_mb(pid: int) -> float:
 
 
 def configure(folder: Path, nodes: int, port: int, interval: str) -> None:
-    """Puts Prometheus' configuration, its rules and its targets into the folder."""
+    """Writes the configuration, rules and targets of Prometheus into the folder."""
     text = (
         (HERE / "prometheus.yml")
         .read_text()
@@ -86,18 +87,18 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--names", choices=["gpumon", "dcgm"], default="gpumon")
     parser.add_argument(
-        "--few", action="store_true", help="scrape only what views and rules of a fleet read"
+        "--few", action="store_true", help="scrape only metrics that views and rules read"
     )
     parser.add_argument("--gpumon", default=str(ROOT / "target/release/gpumon"))
-    parser.add_argument("--interval", default="30s", help="of the scrapes")
+    parser.add_argument("--interval", default="30s", help="scrape interval")
     parser.add_argument("--data", default="day")
     parser.add_argument(
-        "--settle", type=int, default=90, help="seconds until all has been scraped and recorded"
+        "--settle", type=int, default=90, help="seconds to wait for scrapes and recording rules"
     )
     parser.add_argument(
-        "--watch", type=int, default=120, help="seconds watched, and before that unwatched"
+        "--watch", type=int, default=120, help="seconds to measure without and with a client"
     )
-    parser.add_argument("--no-browser", action="store_true", help="measure no page in Chromium")
+    parser.add_argument("--no-browser", action="store_true", help="skip the page in Chromium")
     parser.add_argument("--stay", action="store_true")
     arguments = parser.parse_args()
     folder = arguments.folder
@@ -135,7 +136,8 @@ def main() -> None:
             re.search(r"^prometheus_tsdb_head_series (\S+)$", own, re.MULTILINE).group(1)
         )
         print(
-            f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its head"
+            f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its "
+            f"head"
         )
         unwatched = per_minute(prometheus.pid, arguments.watch)
         fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
@@ -152,13 +154,15 @@ def main() -> None:
             took, body, size = ask(f"{door}/api/v1/{path}")
             answer = json.loads(body)
             print(
-                f"{path}: {took * 1000:.0f} ms, {len(body):,} bytes, {size:,} packed, {answer['state']} {answer['problems']}"
+                f"{path}: {took * 1000:.0f} ms, {len(body):,} bytes, {size:,} packed, "
+                f"{answer['state']} {answer['problems']}"
             )
         print(
-            f"Prometheus: {cpu_seconds(prometheus.pid) - first:.2f} s of CPU for these first answers"
+            f"Prometheus: {cpu_seconds(prometheus.pid) - first:.2f} s of CPU for these first "
+            f"answers"
         )
         if not arguments.no_browser:
-            # Once more from the beginning, so that the page is what asks first.
+            # The server is restarted so that the page sends the first requests.
             fleet.kill()
             fleet.wait()
             fleet = start(
@@ -171,24 +175,28 @@ def main() -> None:
         own = cpu_seconds(fleet.pid)
         watched = per_minute(prometheus.pid, arguments.watch, lambda: watch(door))
         print(
-            f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: {watched - unwatched:+.2f} s"
+            f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: "
+            f"{watched - unwatched:+.2f} s"
         )
         print(
-            f"gpumon fleet: {(cpu_seconds(fleet.pid) - own) * 60 / arguments.watch:.2f} s of CPU a minute, {resident_mb(fleet.pid):.1f} MB"
+            f"gpumon fleet: {(cpu_seconds(fleet.pid) - own) * 60 / arguments.watch:.2f} s of CPU "
+            f"a minute, {resident_mb(fleet.pid):.1f} MB"
         )
         if arguments.stay:
             input(f"{door}/ shows it; Enter ends it\n")
 
 
 def watch(door: str) -> None:
-    """What the page asks, with all of its views open."""
+    """Sends the requests of a page with all of its views open."""
     ask(f"{door}/api/v1/fleet")
     for path in ("usage?range_s=86400", "events?range_s=604800", "history?range_s=86400"):
         ask(f"{door}/api/v1/fleet/{path}")
 
 
 def per_minute(pid: int, seconds: int, meanwhile=lambda: None) -> float:
-    """CPU seconds a minute, of whole minutes: recording rules and scrapes come in bursts."""
+    """Returns the CPU seconds per minute. Pass whole minutes, because recording rules and scrapes
+    come in bursts.
+    """
     begun = cpu_seconds(pid)
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -1,10 +1,11 @@
-"""Serves the metrics of a simulated fleet to Prometheus: at /NUMBER/metrics those of a node.
+"""Serves the metrics of a simulated fleet to Prometheus, those of a node at /NUMBER/metrics.
 
-    python3 tests/bench/fleet/targets.py --port 9700 --nodes 1000 --gpumon target/release/gpumon [--names dcgm] [--few]
+    python3 tests/bench/fleet/targets.py --port 9700 --nodes 1000 --gpumon target/release/gpumon
+        [--names dcgm] [--few]
 
-The text is gpumon's own: of one simulated node, asked of a real `gpumon serve`, with another node's
-UUIDs, readings, jobs and conditions in the places of its own. `--few` leaves out what no view of a
-fleet and no rule of it reads.
+The text comes from a real `gpumon serve` with one simulated node. Its UUIDs, readings, jobs and
+conditions are replaced by those of each node. `--few` leaves out the metrics that no view and no
+rule of a fleet reads.
 """
 
 from __future__ import annotations
@@ -32,20 +33,21 @@ READINGS = {
     "DCGM_FI_DEV_POWER_USAGE": lambda gpu: round(gpu.power_watts, 1),
     "DCGM_FI_DEV_GPU_TEMP": lambda gpu: round(gpu.celsius),
 }
-#: Written anew for each node, or only there when a GPU has it.
+#: Metrics that are generated for each node and not copied from the template.
 OWN = re.compile(r"gpumon_(owner_|unheld_|gpu_job|condition_severity|gpu_xid)")
-#: What is left of the others with `--few`.
+#: The metrics that `--few` keeps.
 FEW = re.compile(
-    r"gpumon_(gpu_(up|info|utilization_ratio|memory_used_bytes|memory_total_bytes|power_watts|power_limit_watts|"
+    r"gpumon_(gpu_(up|info|utilization_ratio|memory_used_bytes|memory_total_bytes|power_watts|"
+    r"power_limit_watts|"
     r"temperature_celsius|processes)|sample_age_seconds|collector_state|build_info)\b|DCGM_"
 )
 SERIES = re.compile(r'^(\w+)\{(?:[^}]*?)gpu="(\d+)"[^}]*?(?:uuid|UUID)="([^"]+)"')
-#: Of a GPU that does not respond.
+#: Metrics that also exist for a GPU that does not respond.
 LOST_KEEPS = re.compile(r"gpumon_(gpu_(up|state|sample_age|info|xid)|condition)")
 
 
 def template(program: str, path: str) -> list[str]:
-    """The lines of a real server with eight busy GPUs."""
+    """Returns the lines of a real server with eight busy GPUs."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "busy.toml").write_text('gpus = 8\n[[gpu]]\nindex = 0\nprofile = "training"\n')
         command = [
@@ -72,11 +74,14 @@ def uuid(node: int, index: int) -> str:
 
 
 class Node:
-    """The text of one node: what stays, and between it what is said anew at each scrape."""
+    """The text of one node: constant parts, and between them the parts that change with each
+    scrape.
+    """
 
     def __init__(self, number: int, lines: list[str]) -> None:
         self.number = number
-        #: Text before a line; its head; its GPU; which reading it is.
+        #: Each part has the text before a line, the line or its beginning, the GPU, and the metric
+        #: if it is a reading.
         name, memory, limit = world.model(number)
         constant = {
             "gpumon_gpu_memory_total_bytes": memory << 20,
@@ -133,7 +138,9 @@ class Node:
 
 
 def owned(number: int, at: int) -> list[str]:
-    """Jobs, energy by owner, conditions and Xids, each metric together, as the format asks."""
+    """Returns the lines of jobs, energy by owner, conditions and Xids, grouped by metric as the
+    format requires.
+    """
     lines: dict[str, list[str]] = {}
     for name, labels, value in series(number, at):
         lines.setdefault(name, []).append(
@@ -143,7 +150,7 @@ def owned(number: int, at: int) -> list[str]:
 
 
 def series(number: int, at: int):
-    """The same, one by one: name, labels, value."""
+    """Yields the same metrics one by one: name, labels, value."""
     unheld = 0.0
     limit = world.model(number)[2]
     begin = at - at % world.DAY
@@ -170,7 +177,10 @@ def series(number: int, at: int):
         for index in range(half * 4, half * 4 + 4):
             on = f'gpu="{index}",uuid="{uuid(number, index)}"'
             if holder is not None:
-                labels = f'{on},user="{holder.user}",slurm_job="{holder.number}",pod_uid="",container="",unit="",notebook=""'
+                labels = (
+                    f'{on},user="{holder.user}",slurm_job="{holder.number}",pod_uid="",container="'
+                    f'",unit="",notebook=""'
+                )
                 yield "gpumon_gpu_job_info", labels, 1
                 if holder.is_idle(at) and at - holder.idle_from > 900:
                     yield "gpumon_condition_severity", f'{on},condition="held_idle"', 1
@@ -212,7 +222,10 @@ async def serve(arguments: argparse.Namespace) -> None:
                 if not is_dcgm:
                     text += "\n".join(owned(number, at)) + "\n"
                 body = text.encode()
-                head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {len(body)}\r\n\r\n"
+                head = (
+                    f"HTTP/1.1 200 OK\r\nContent-Type: text/plain; "
+                    f"version=0.0.4\r\nContent-Length: {len(body)}\r\n\r\n"
+                )
                 writer.write(head.encode() + body)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -236,7 +249,5 @@ if __name__ == "__main__":
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--gpumon", default="target/release/gpumon")
     parser.add_argument("--names", choices=["gpumon", "dcgm"], default="gpumon")
-    parser.add_argument(
-        "--few", action="store_true", help="only what views and rules of a fleet read"
-    )
+    parser.add_argument("--few", action="store_true", help="only metrics that views and rules read")
     asyncio.run(serve(parser.parse_args()))

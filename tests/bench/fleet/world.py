@@ -1,7 +1,7 @@
-"""A simulated fleet: what each half of each node does at each moment, the same in every process.
+"""A simulated fleet: the activity of each half of each node at any time, the same in every process.
 
-A node has eight GPUs in two halves, each of which has one job after another: of a user, with a
-load, with memory, sometimes idle while it holds memory, and with pauses between them. It all
+A node has eight GPUs in two halves. Each half runs one job after another, with pauses between them.
+A job has a user, a load and memory, and is sometimes idle while it holds memory. All of this
 follows from the number of the node.
 """
 
@@ -14,10 +14,11 @@ from functools import cache
 
 GPUS = 8
 DAY = 86_400
-#: The fleet's clock is so far ahead that at any hour of a working day something has happened on it.
+#: The offset of the fleet's clock in seconds. With it, part of the simulated day has passed at any
+#: hour of a working day.
 AHEAD = 15 * 3600
 
-#: Name, memory in MiB, power limit in watts: the first for three in five nodes.
+#: Name, memory in MiB and power limit in watts. Three in five nodes have the first model.
 MODELS = [
     ("NVIDIA H200", 143_771, 700),
     ("NVIDIA H100 80GB HBM3", 81_559, 700),
@@ -38,9 +39,9 @@ class Job:
     number: int
     utilization: float
     memory: float
-    """Share of the memory."""
+    """The part of a GPU's memory that the job uses, from 0 to 1."""
     idle_from: int
-    """From when on it holds memory and computes nothing."""
+    """The time from which the job holds memory without computing."""
 
     def is_idle(self, at: int) -> bool:
         return at >= self.idle_from
@@ -61,8 +62,8 @@ def model(node: int) -> tuple[str, int, int]:
 
 
 def is_reachable(node: int, at: int) -> bool:
-    """Every 250th node does not answer for the last hours of the day, or for a quarter of an hour
-    now and then.
+    """Returns whether a node answers. Every 250th node does not for the last hours of the day, and
+    for a quarter of an hour every two hours.
     """
     return node % 250 != 249 or at % DAY < (DAY * 3) // 4 and at % 7200 > 900
 
@@ -72,13 +73,13 @@ def is_up(node: int, gpu: int, at: int) -> bool:
 
 
 def xid(node: int, gpu: int) -> int | None:
-    """The driver error of a GPU that has one."""
+    """Returns the Xid of a GPU, if it has one."""
     return (48, 63, 79, 94, 13)[node % 5] if node % 71 == 33 and gpu == node % 7 else None
 
 
 @cache
 def jobs(node: int, half: int, day: int) -> list[Job]:
-    """All that begin within a day; the last may go on into the next."""
+    """Returns all jobs that start within a day. The last one may continue into the next day."""
     chance = random.Random(f"{node}/{half}/{day}")
     at, found = day * DAY + chance.randrange(7200), []
     while at < (day + 1) * DAY:
@@ -109,7 +110,7 @@ def job(node: int, half: int, at: int) -> Job | None:
     return None
 
 
-#: Noise that costs nothing: the same for all at the same moment, begun elsewhere by each GPU.
+#: Precomputed noise. All GPUs use the same values, each with its own offset.
 _NOISE = [random.Random(7).gauss(0, 1) for _ in range(4099)]
 
 

@@ -1,6 +1,4 @@
-/** Numbers made of many. */
-
-/** The value that so many percent of the others do not exceed. */
+/** Returns the value that this percentage of the values does not exceed. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const value = sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))];
@@ -14,7 +12,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
 
-/** With so many digits that the value can be told from others like it. */
+/** Returns the number with about three significant digits. */
 export function digits(value: number): string {
   return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
 }

@@ -1,11 +1,11 @@
 /**
- * What gpumon costs a browser and Jupyter, beside NVDashboard, over the fake library with an H200's
- * latencies.
+ * The cost of gpumon to a browser and to Jupyter, compared with NVDashboard, over the fake library
+ * with an H200's latencies.
  *
  *     npm run bench --workspace tests/browser [-- -t NAME]
  *
- * `GPUMON_BENCH_SECONDS` says how long to look at what goes on all the time. Only a real GPU can
- * tell what the driver does meanwhile, and only a real screen how smooth it is to the eye.
+ * `GPUMON_BENCH_SECONDS` is the duration of continuous measurements. The load on a driver can only
+ * be measured with a real GPU, and visible smoothness only with a real screen.
  */
 
 import { afterAll, beforeAll, describe, it } from 'vitest';
@@ -49,7 +49,7 @@ describe('front end', () => {
       peer: await startPeer(gpus),
       seconds: Number(process.env.GPUMON_BENCH_SECONDS ?? 20),
     };
-    // From now on it keeps a history.
+    // The first request starts gpumon, which then keeps a history.
     await fetch(bench.gpumon.page('gpumon/healthz'));
   });
   afterAll(async () => {

@@ -1,6 +1,4 @@
-/**
- * GPUs of the fake library that answer as slowly as real ones, with processes that really exist.
- */
+/** GPUs of the fake library with the latencies of real ones, used by real processes. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,12 +7,15 @@ import path from 'node:path';
 import { FAKE_NVML, newFolder, overFake } from '../../browser/src/machine';
 
 const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
-/** A driver that answers at once, since it tells nothing of PCIe, which takes it 20 ms a call. */
+/**
+ * A driver that answers at once. It reports no PCIe readings, which take a real driver 20 ms per
+ * call.
+ */
 export const AT_ONCE = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;
 /**
- * Power and use go up and down, so that each sample changes what is written, and each chart has a
- * form.
+ * The period of changes in power and utilization, in seconds. Each sample changes values, and each
+ * chart has a shape.
  */
 const SWING_S = 10;
 const SWINGS = 360;
@@ -45,11 +46,11 @@ export class Gpus {
         `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
     );
     writeFileSync(this.scenario, [driver, ...gpus, ...processes].join('\n'));
-    // Others look for the library by its name.
+    // Other monitors look for the library by its name.
     copyFileSync(FAKE_NVML, path.join(this.folder, 'libnvidia-ml.so.1'));
   }
 
-  /** The environment in which any program sees these GPUs. */
+  /** Environment variables that make a program read these GPUs. */
   get environment(): Record<string, string> {
     return { ...overFake(this.scenario), LD_LIBRARY_PATH: this.folder };
   }

@@ -1,4 +1,4 @@
-/** JupyterLab with gpumon in it, or with the peer, in a browser. */
+/** JupyterLab with gpumon or with the peer, in a browser. */
 
 import type { Browser, CDPSession, Page } from 'playwright-core';
 
@@ -13,17 +13,17 @@ import { tapStream } from './stream-tap';
 const PEER_LAB = new URL('../../../target/nvdashboard/bin/jupyter-lab', import.meta.url).pathname;
 export const PEER = 'NVDashboard 0.15';
 
-/** The screen of a desk. */
+/** The size of a desktop screen. */
 const VIEWPORT = { width: 1920, height: 1080 };
-/** From here on the panel has open cards, with all charts. */
+/** A width at which the panel shows open cards with all charts. */
 const PANEL_WIDTH_PX = 700;
-/** What JupyterLab does after its start is none of ours. */
+/** Seconds to wait until JupyterLab has finished its own startup. */
 const SETTLE_S = 3;
 
-/** Commands that open more of gpumon, where it has them. */
+/** Commands that open more views of gpumon, if they exist. */
 const DASHBOARDS = ['gpumon:open-dashboard'];
 
-/** The part of JupyterLab's application that is used here. */
+/** The part of JupyterLab's application that this file uses. */
 interface JupyterApp {
   commands: {
     hasCommand: (id: string) => boolean;
@@ -41,14 +41,14 @@ export function startPeer(gpus: Gpus): Promise<JupyterServer> {
   return JupyterServer.start(gpus.environment, { program: PEER_LAB });
 }
 
-/** A page with JupyterLab, nothing of which is open yet. */
+/** A page with JupyterLab in which no view is open yet. */
 export class OpenLab {
   private constructor(
     readonly page: Page,
     readonly cdp: CDPSession,
   ) {}
 
-  /** `ask_ms` is the time between samples that a setting would ask the server for. */
+  /** Opens JupyterLab. `ask_ms` is the sample interval to request from the server. */
   static async open(
     browser: Browser,
     jupyter: JupyterServer,
@@ -63,7 +63,7 @@ export class OpenLab {
     return new OpenLab(page, await page.context().newCDPSession(page));
   }
 
-  /** The panel with all that can be seen in it. */
+  /** Shows the panel with all of its charts. */
   async showPanel(): Promise<void> {
     const lab = new Lab(this.page);
     await lab.showPanel();
@@ -71,7 +71,7 @@ export class OpenLab {
     await new View(this.page).live();
   }
 
-  /** All other charts of gpumon; whether there are any. */
+  /** Opens all other charts of gpumon. Returns whether there are any. */
   async showDashboards(): Promise<boolean> {
     const opened = await this.page.evaluate(async (ids) => {
       const { commands } = (window as unknown as { jupyterapp: JupyterApp }).jupyterapp;
@@ -85,7 +85,7 @@ export class OpenLab {
     return opened > 0;
   }
 
-  /** A chart of the peer by its button's text, or all of them. */
+  /** Shows the chart of the peer with this text on its button, or all charts. */
   async showPeer(chart: string | null): Promise<void> {
     const buttons = this.page.locator('.gpu-dashboard-button:not(.gpu-dashboard-toolbar-button)');
     if (!(await buttons.first().isVisible())) {

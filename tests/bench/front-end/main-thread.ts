@@ -1,4 +1,4 @@
-/** What a page costs the browser, as the DevTools protocol tells it. */
+/** The cost of a page to the browser, as reported by the DevTools protocol. */
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 
@@ -11,20 +11,22 @@ import type { Tapped } from './stream-tap';
 const PROFILES = new URL('../../../target/bench/', import.meta.url).pathname;
 
 export interface Cost {
-  /** Processor time of the page's main thread (`TaskDuration`), of one core. */
+  /** Processor time of the page's main thread (`TaskDuration`), in percent of one core. */
   percent: number;
-  /** Of that, time in scripts, and in style and layout. */
+  /** The part of `percent` in scripts. `layout_percent` is the part in style and layout. */
   script_percent: number;
   layout_percent: number;
-  /** Of all the browser's processes, which also paint and compose. */
+  /**
+   * Processor time of all the browser's processes, which also paint and composite, in percent of
+   * one core.
+   */
   browser_percent: number;
-  /** Samples that came, or messages of the peer, per second. */
+  /** Received samples, or messages of the peer, per second. */
   updates: number;
 }
 
 /**
- * The cost of an open page from now on; where `GPUMON_BENCH_PROFILE` is set, a profile is written
- * as well.
+ * Measures the cost of an open page. If `GPUMON_BENCH_PROFILE` is set, it also writes a profile.
  */
 export async function costOf(
   lab: OpenLab,
@@ -66,7 +68,7 @@ async function reading(lab: OpenLab, system: CDPSession): Promise<[string, numbe
   return [...own, ['seconds', seconds], ['samples', samples], ['browser', browser]];
 }
 
-/** Chromium's own tools open the file. */
+/** Writes a CPU profile, which Chromium's DevTools can open. */
 async function profile(cdp: CDPSession, seconds: number, name: string): Promise<void> {
   await cdp.send('Profiler.enable');
   await cdp.send('Profiler.setSamplingInterval', { interval: 200 });

@@ -1,4 +1,4 @@
-/** Says nothing of what went well, since measurements print their own rows. */
+/** A reporter that only prints failures, because measurements print their own rows. */
 
 import type { Reporter, TestCase } from 'vitest/node';
 

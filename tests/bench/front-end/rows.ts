@@ -1,8 +1,8 @@
-/** One line per figure: what it is, the target, what was measured. */
+/** Names of the figures that have missed their targets. */
 
 const missed: string[] = [];
 
-/** Prints a figure; `ok` is `null` where it has no target. */
+/** Prints a figure with its target and the measured value; `ok` is `null` if there is no target. */
 export function row(
   what: string,
   target: string,
@@ -16,12 +16,11 @@ export function row(
   }
 }
 
-/** Says how it was measured, or why not. */
+/** Prints a note about the method of a measurement, or the reason why it was skipped. */
 export function note(text: string): void {
   console.log(`          ${text}`);
 }
 
-/** What was over its target so far. */
 export function missedTargets(): readonly string[] {
   return missed;
 }

@@ -1,25 +1,28 @@
 /**
- * Listens to what a page is told of GPUs, and asks gpumon for samples as often as is to be
- * measured.
+ * A script in the page that counts received messages with readings, and requests gpumon's samples
+ * at the measured interval.
  */
 
-/** What the tap has heard. The peer's messages count as samples. */
+/** Counts and times of received samples. The peer's messages count as samples. */
 export interface Tapped {
   samples: number;
-  /** When the sample that came last was complete, and when its first GPU was read. */
+  /**
+   * The completion time of the latest sample. `gpu_at_ms` is the time at which its first GPU was
+   * read.
+   */
   at_ms: number;
   gpu_at_ms: number;
 }
 
-/** Runs in the page, before anything else; so it stands alone. */
+/** Runs in the page before all other scripts, so it uses nothing outside of this function. */
 export function tapStream(ask_ms: number | null): void {
   const tapped: Tapped = { samples: 0, at_ms: 0, gpu_at_ms: 0 };
   Object.assign(window, { gpumonTap: tapped });
-  // What comes is compressed; what is parsed is what the page gets.
+  // Messages are compressed, so the tap counts them where the page parses them.
   const parse = JSON.parse;
   JSON.parse = (text: string, ...rest) => {
     const value = parse(text, ...rest) as unknown;
-    // It may be `null`, which is what storage has where nothing is stored.
+    // The text may be `null`, because storage returns `null` for a missing key.
     if (typeof text === 'string' && text.startsWith('{"type":"sample"')) {
       const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
       tapped.samples += 1;

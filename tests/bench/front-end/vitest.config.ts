@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { patiently } from '../../browser/src/patience.ts';
 
-// A library that is built for speed, so that its own cost is not measured along.
+// An optimized build of the library keeps its own cost out of the results.
 process.env.GPUMON_TEST_FAKE_NVML = new URL(
   '../../../target/release/libfake_nvml.so',
   import.meta.url,
@@ -15,7 +15,7 @@ export default defineConfig({
     globalSetup: ['../../browser/src/prerequisites.ts'],
     ...patiently,
     testTimeout: 400_000,
-    // What is printed are the rows; of a measurement that fails, the error.
+    // Only the rows of figures, and the errors of failed measurements, are printed.
     disableConsoleIntercept: true,
     reporters: ['./reporter.ts'],
   },

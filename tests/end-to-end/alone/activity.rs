@@ -1,15 +1,15 @@
-//! What a load does on a GPU, through CUDA, is what NVML tells a collector of it meanwhile, and
-//! nothing afterwards.
+//! NVML reports the activity of a load that uses CUDA, and no activity after its end.
 
 use serde_json::Value;
 
 use crate::support::{FakeMachine, lines_of};
 
-/// The first counts activity, the second does not; both are linked, and nobody else is there.
+/// Two linked GPUs without other processes. Only the first has activity counters.
 const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
                     [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\ngpm = false\n";
 
-/// The results of loads, and what a collector said from before them until after them.
+/// Runs loads. Returns their results, and the samples of a collector that runs before, during and
+/// after the loads.
 fn watched(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>) {
     let result = |load: &&[&str]| {
         let bench = [&["bench", "--json", "--backend", "cuda"], *load].concat();
@@ -20,8 +20,8 @@ fn watched(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>)
     machine.sampled(|| loads.iter().flat_map(result).collect())
 }
 
-/// A reading, from a window of time that ended when it was read, if it was read between two
-/// moments.
+/// Returns a reading if it was read between two moments. The reading covers a window that ended at
+/// that time.
 fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
     let (value, at_ms) = match reading {
         Value::Object(_) => (&reading["value"], &reading["at_ms"]),
@@ -33,8 +33,8 @@ fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64>
         .filter(|_| from_ms <= at_ms && at_ms <= to_ms)
 }
 
-/// The mean of all readings of a GPU while a load was measured, but for those that reach back
-/// before it.
+/// Returns the mean of a GPU's readings during a load. Readings whose window starts before the load
+/// are left out.
 #[track_caller]
 fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     let times = &load["environment"];
@@ -54,10 +54,10 @@ fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns how much of something a load did per second: with all that lay between its runs, and in
-/// its fastest runs alone.
+/// Returns how much of something a load did per second: averaged over the whole time, and in its
+/// fastest runs only.
 ///
-/// On a machine with other work, the load waits for a CPU, and readings are between the two.
+/// On a machine with other work, the load waits for a CPU, and readings are between the two rates.
 fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
     let number = |pointer: &str| load.pointer(pointer).and_then(Value::as_f64).unwrap();
     let seconds = (number("/environment/to_ms") - number("/environment/from_ms")) / 1e3;
@@ -68,7 +68,7 @@ fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
     ]
 }
 
-/// Checks a reading against so many times a rate of [`compute_rates`].
+/// Checks that a reading is near a multiple of the rates from [`compute_rates`].
 #[track_caller]
 fn is_near(what: &str, value: f64, times: f64, [slow, fast]: [f64; 2]) {
     assert!(
@@ -109,7 +109,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         panic!("{results:?}")
     };
     for (load, gpu) in [(copy, 0), (copy_without_gpm, 1)] {
-        // It does nothing else.
+        // The load is the only work on this GPU.
         let busy = during(&samples, load, gpu, BUSY);
         assert!((40.0..=100.0).contains(&busy), "{busy} % of GPU {gpu}");
         is_near(
@@ -132,8 +132,8 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         1.025,
         compute_rates(peer, "moved_bytes"),
     );
-    // Without GPM it is asked for once a second, so that its second may be longer than the load;
-    // one with fewer pauses than the rest is above the mean.
+    // Without GPM, the counter is read once a second, so its interval may extend beyond the load.
+    // If the load pauses less than on average, the rate is above the mean.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
         read(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
@@ -144,7 +144,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         (0.1 * sent..1.7 * fastest).contains(&most),
         "{most} where {sent} to {fastest} was sent"
     );
-    // On both edges of 3201 MHz.
+    // The peak bandwidth at 3201 MHz with two transfers per clock.
     let peak = 192.0 / 8.0 * 3201e6 * 2.0;
     is_near(
         "read",
@@ -161,7 +161,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         "all multiprocessors read: {sm} % of {busy} %"
     );
     assert!(during(&samples, reading, 0, TENSOR).abs() < 0.01);
-    // What four multiprocessors do at 16 MHz.
+    // The peak rate of four multiprocessors at 16 MHz.
     let peak = 4096.0 * 4.0 * 16e6;
     is_near(
         "tensor",
@@ -174,7 +174,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         during(&samples, product, 0, BUSY),
     );
     assert!(sm < 0.6 * busy, "few blocks: {sm} % of {busy} %");
-    // Whose load it is, as a share of the time.
+    // The load's process has a share of the GPU's time.
     let processes = samples.iter().flat_map(|sample| {
         sample["gpus"][0]["processes"]
             .as_array()

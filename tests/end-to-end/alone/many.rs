@@ -1,4 +1,4 @@
-//! As few and as many GPUs and processes as there can be.
+//! The minimum and maximum number of GPUs and processes.
 
 use std::{
     collections::BTreeSet,
@@ -40,8 +40,8 @@ fn one_gpu_or_64_are_all_there_in_their_order() {
     }
 }
 
-/// The memory that a process has now and that no file holds, in bytes: its code is not counted, of
-/// which a debug build has more.
+/// Returns the anonymous memory of a process in bytes. It leaves out the code, because that of a
+/// debug build is larger.
 fn anonymous_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -54,8 +54,8 @@ fn anonymous_bytes(pid: u32) -> u64 {
 #[test]
 fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
     let real = std::process::id();
-    // A sample has no room for all. No PID is as high: these ended between the driver's list and
-    // the look at them.
+    // A sample has no room for all of these processes. Their PIDs do not exist, like those of
+    // processes that ended after the driver listed them.
     let scenario = format!(
         "gpus = 2\n[[process]]\ngpu = 0\npid = 5000000\ncount = 2000\nmemory = \"8 MiB\"\n\
          [[process]]\ngpu = 0\npid = {real}\nmemory = \"1 GiB\"\n"
@@ -69,7 +69,7 @@ fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let mut most_bytes = 0;
-    // A busy machine has samples without an answer from the GPU.
+    // On a busy machine, some samples have no answer from the GPU.
     let is_answered = |sample: &&Value| sample["gpus"][0]["processes"].is_array();
     let mut samples = Vec::new();
     for sample in records.filter(|record| record["type"] == "sample") {

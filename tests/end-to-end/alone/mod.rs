@@ -1,4 +1,4 @@
-//! Tests that measure what this machine does in a second. `tools/test.py` runs them last.
+//! Tests that depend on the speed of this machine. `tools/test.py` runs them last.
 
 mod activity;
 mod many;

@@ -1,4 +1,4 @@
-//! `gpumon selftest` over drivers that agree with each other, and over some that do not.
+//! `gpumon selftest` with drivers whose readings are right, and with some whose readings are wrong.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,19 @@ use crate::support::{
     FakeCuda, FakeMachine, PATIENCE, eventually, lines_of, refused, signal, started, stderr, stdout,
 };
 
-/// Both count activity and are linked, and nobody else is there.
+/// Two linked GPUs with activity counters and without other processes.
 const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
                     [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\n";
 const ONE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
 
-/// What is as it should be however busy this machine is; what it moves and computes in a second is
-/// not.
+/// Readings that do not depend on the load of this machine.
 const STEADY: [&str; 3] = [
     "memory.used_bytes",
     "processes[].memory_bytes",
     "clocks.sm_mhz",
 ];
-/// What the fakes' link carries in a second. How that compares with what was copied depends on this
-/// machine.
+/// The bandwidth of the fake link in bytes per second. The ratio of copied bytes to this value
+/// depends on this machine.
 const LINK: (&str, f64) = ("pcie.generation, pcie.width", 63_008_000_000.0);
 
 fn name(check: &Value) -> &str {
@@ -59,7 +58,7 @@ fn every_reading_is_held_against_what_was_made() {
     for check in &checks {
         let [expected, reported] = ["expected", "reported"].map(|figure| check[figure].as_f64());
         match name(check) {
-            // They take longer to be counted.
+            // The driver takes longer to count these.
             "power.energy_joules_total" | "processes[].sm_percent" => {
                 assert_eq!(check["verdict"], "not_reported", "{check}");
             }
@@ -78,7 +77,7 @@ fn every_reading_is_held_against_what_was_made() {
     machine.cuda.counters_at_rest();
 }
 
-/// Without the shared state, NVML does not know what is done through CUDA.
+/// Without the shared state, NVML does not see the activity of CUDA programs.
 #[test]
 fn a_driver_that_reports_something_else_is_found_out() {
     let machine = FakeMachine::new(ONE);

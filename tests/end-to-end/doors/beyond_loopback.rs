@@ -1,4 +1,4 @@
-//! Beyond loopback, a server listens only where strangers stay out.
+//! Outside of loopback, a server only listens with encryption and authentication.
 
 use std::net::TcpStream;
 
@@ -99,7 +99,7 @@ fn with_both_it_listens_and_lets_in_who_has_a_token() {
             .status,
         200
     );
-    // By the address of the machine beyond loopback, where it has one.
+    // The test also uses the machine's address outside of loopback, if it has one.
     let address = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()

@@ -1,4 +1,4 @@
-//! Programs that a server starts do not have its token.
+//! Programs that a server starts do not receive its token.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use std::{
 use super::{RUN, bearer};
 use crate::support::{Fake, Server, ask, eventually, send};
 
-/// Variables of a process that is not over.
+/// Returns the environment variables of a running process.
 fn environment(pid: u32) -> String {
     fs::read(format!("/proc/{pid}/environ"))
         .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', "\n"))
         .unwrap_or_default()
 }
 
-/// A command that writes its variables into a file, and that file.
+/// Returns a command that writes its environment variables into a file, and the file.
 fn printer(fake: &Fake, name: &str) -> (String, PathBuf) {
     let file = fake.path(name);
     (

@@ -1,5 +1,4 @@
-//! Modes and links of the files that let somebody in, and what is wrong with them without a word of
-//! what they hold.
+//! Permissions and links of files with secrets. Error messages do not quote the files.
 
 use std::{
     fs::{self, Permissions},
@@ -10,7 +9,7 @@ use std::{
 use super::{House, RUN, bounded};
 use crate::support::{eventually, gpumon, refused_with, write, write_secret};
 
-/// Checks that it does not start, and names these words and no secret.
+/// Checks that the server does not start, and that its message has these words and no secret.
 #[track_caller]
 fn refuses(arguments: &[&str], words: &[&str]) {
     let all = [
@@ -249,7 +248,7 @@ fn a_socket_is_its_users_alone_and_no_link_is_followed() {
         &["not a socket"],
     );
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
-    // Nor one to a socket, which could be somebody else's.
+    // A link to a socket is not followed either, because the socket could belong to another user.
     fs::remove_file(&link).unwrap();
     symlink(&socket, &link).unwrap();
     refused_with(

@@ -1,5 +1,5 @@
-//! Pages of other sites, in the browser of somebody who is signed in: they read nothing and change
-//! nothing.
+//! Pages of other sites in the browser of a signed-in user: they can neither read nor change
+//! anything.
 
 use super::{CHANGES, House, LOCAL_CHANGES, RUN, bearer, cookie_of};
 use crate::support::{Authority, Server, TlsClient};
@@ -77,11 +77,11 @@ fn no_page_of_another_origin_changes_anything() {
             "X-Gpumon: run",
         ];
         assert_eq!(victim.status(request, &cross_site, "{}"), 403, "{request}");
-        // What a form can send: no header of its own.
+        // A form cannot set its own headers.
         let form = [own.as_str(), "Content-Type: text/plain"];
         assert_eq!(victim.status(request, &form, "{}"), 403, "{request}");
     }
-    // The same from the page itself is understood.
+    // The same request from the page itself is accepted.
     let mark = victim.status(
         "POST /api/v1/marks",
         &[&own, "X-Gpumon: run", "Sec-Fetch-Site: same-origin"],

@@ -1,4 +1,4 @@
-//! Guessing tokens and passwords: few guesses, and answers that say nothing.
+//! Guessing of tokens and passwords: attempts are limited, and answers reveal nothing.
 
 use std::sync::Mutex;
 
@@ -21,7 +21,7 @@ fn sign_in(port: u16, token: &str) -> Answer {
 #[test]
 fn wrong_tokens_lock_nobody_out() {
     let house = House::new();
-    // Without a proxy, the server's own user has no limit of requests.
+    // Without a proxy, requests of the server's own user are not limited.
     for proxy in [&[][..], &["--public-origin", "https://gpus.example.org"]] {
         let server = house.with_tokens(proxy);
         let forwarded = "X-Forwarded-For: 198.51.100.1, 10.0.0.7";
@@ -45,7 +45,7 @@ fn wrong_tokens_lock_nobody_out() {
                 "{proxy:?}"
             );
         }
-        // A client at another address has a share of requests of its own.
+        // Clients at other addresses have their own limits.
         let other = ask(
             server.port,
             "/metrics",
@@ -111,8 +111,7 @@ fn wrong_passwords_of_one_address_stop_no_other() {
         200,
         "what was right before is no guess"
     );
-    // Names and addresses that are made up get no further than the limits of one address, and of
-    // the proxy.
+    // Made-up names share the limit of their address, and made-up addresses that of the proxy.
     let names: Vec<u16> = (0..90)
         .map(|number| sign_in("10.0.0.9", &format!("user{number}"), "wrong"))
         .collect();
@@ -146,7 +145,7 @@ fn passwords_that_are_sent_at_once_are_guesses_as_well() {
         let statuses = statuses.into_inner().unwrap();
         move |status: u16| statuses.iter().filter(|found| **found == status).count()
     };
-    // What is right is no guess, however often it comes.
+    // Correct passwords are not limited, even in large numbers.
     let right = at_once(vec!["correct horse".to_owned(); 40]);
     assert_eq!(right(200), 40);
     let wrong = at_once((0..40).map(|number| number.to_string()).collect());
@@ -184,7 +183,7 @@ fn what_is_almost_right_is_as_wrong_as_anything_else() {
 fn too_many_requests_are_put_off() {
     let house = House::new();
     house.write_web_config("rate_limit:\n  interval: 1h\n  burst: 30\n");
-    // Behind a proxy, nobody counts as the server's own user, who may ask any number of times.
+    // Behind a proxy, no request counts as the server's own user, whose requests are not limited.
     let server = house.with_tls(&[
         "--token-file",
         &house.argument("tokens"),

@@ -1,9 +1,9 @@
-//! `--metrics-listen`: a port for Prometheus alone.
+//! `--metrics-listen`: a port that only serves Prometheus.
 
 use super::{House, METRICS, RUN, bearer, serve};
 use crate::support::{Server, ask, eventually, send};
 
-/// The port that the second message names.
+/// Returns the port in the server's second message.
 fn metrics_port(server: &mut Server) -> u16 {
     let message = server.next_message();
     let address = message

@@ -1,4 +1,4 @@
-//! Who may come in: TLS, tokens, passwords and certificates, and what keeps everybody else out.
+//! Access control: TLS, tokens, passwords and certificates, and the requests that are refused.
 
 mod beyond_loopback;
 mod children;
@@ -23,14 +23,14 @@ const RUN: &str = "11111111111111111111111111111111-run";
 const READ: &str = "22222222222222222222222222222222-read";
 const METRICS: &str = "33333333333333333333333333333333-metrics";
 
-/// What changes something, and needs the scope run.
+/// Requests that change something and need the scope `run`.
 const CHANGES: [&str; 4] = [
     "POST /api/v1/runs",
     "DELETE /api/v1/runs/1-1",
     "POST /api/v1/marks",
     "POST /api/v1/replay",
 ];
-/// What changes something, and is done over the unix socket alone.
+/// Requests that change something and are only accepted over the unix socket.
 const LOCAL_CHANGES: [&str; 4] = [
     "POST /api/v1/pause",
     "POST /api/v1/resume",
@@ -38,14 +38,14 @@ const LOCAL_CHANGES: [&str; 4] = [
     "POST /api/v1/runs/announced",
 ];
 
-/// A server over simulated GPUs, with files in a folder of its own.
+/// A folder with the files of a server over simulated GPUs.
 struct House {
     folder: TempDir,
     authority: Authority,
 }
 
 impl House {
-    /// Has a certificate for localhost, and three tokens.
+    /// Creates a certificate for localhost and three tokens.
     fn new() -> Self {
         let house = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -79,7 +79,8 @@ impl House {
         write_secret(&self.path("tokens"), &lines.collect::<String>());
     }
 
-    /// TLS with these further lines of `tls_server_config`, and others behind them.
+    /// Writes a configuration with TLS. The given lines continue `tls_server_config`, and may be
+    /// followed by others.
     fn write_web_config(&self, more: &str) {
         let text =
             format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}");
@@ -91,12 +92,12 @@ impl House {
         serve(&[&["--web-config", &self.argument("web.yml")], arguments].concat())
     }
 
-    /// With all of it.
+    /// Starts a server with TLS and tokens.
     fn protected(&self) -> Server {
         self.with_tls(&["--token-file", &self.argument("tokens")])
     }
 
-    /// Tokens without TLS.
+    /// Starts a server with tokens but without TLS.
     fn with_tokens(&self, arguments: &[&str]) -> Server {
         serve(&[&["--token-file", &self.argument("tokens")], arguments].concat())
     }
@@ -106,7 +107,7 @@ impl House {
     }
 }
 
-/// On loopback, with these further arguments.
+/// Starts a server on loopback with these additional arguments.
 fn serve(arguments: &[&str]) -> Server {
     let all = [
         &[
@@ -123,7 +124,7 @@ fn serve(arguments: &[&str]) -> Server {
     Server::start(gpumon(&all))
 }
 
-/// The same command, which is ended where it does not refuse and goes on instead.
+/// Returns the same command with a time limit, in case it starts instead of refusing.
 fn bounded(command: &Command) -> Command {
     let mut bounded = Command::new("timeout");
     bounded
@@ -143,7 +144,7 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
-/// The `Cookie` header of a session that has just begun.
+/// Returns the `Cookie` header for the session that this answer has started.
 fn cookie_of(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let set = answer
@@ -151,7 +152,7 @@ fn cookie_of(answer: &Answer) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
         .expect("a cookie");
-    // Heads are in lower case, and so is all of the value.
+    // The head of the answer is in lower case, including the cookie's value.
     format!(
         "Cookie: {}",
         set.split(';').next().unwrap().replace("__host-", "__Host-")

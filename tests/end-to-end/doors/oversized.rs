@@ -1,4 +1,4 @@
-//! Everything that can be sent too large is refused, and the next client is served.
+//! Requests that are too large are refused, and the next client is served.
 
 use super::{House, RUN, bearer};
 use crate::support::ask;
@@ -60,7 +60,7 @@ fn what_is_too_large_is_refused_by_a_status_or_the_end_of_the_connection() {
             "{request}"
         );
     }
-    // A length that never comes is waited for as long as any request.
+    // A body that never arrives is subject to the usual timeout.
     let huge = ["X-Gpumon: run", "Content-Length: 99999999999999"];
     let answer = client.try_ask(server.port, "POST /api/v1/session", &huge, "");
     assert!(answer.is_err() || answer.is_ok_and(|answer| matches!(answer.status, 408 | 413)));

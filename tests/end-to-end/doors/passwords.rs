@@ -1,11 +1,11 @@
-//! Users of the web configuration, as Prometheus' exporters have them.
+//! Users in the web configuration, in the format of Prometheus' exporters.
 
 use super::{House, RUN, bearer, cookie_of, serve};
 use crate::support::{ask, eventually, send};
 
-/// `correct horse`.
+/// The hash of `correct horse`.
 const HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
-/// `ana:correct horse`, `ana:wrong` and `eve:correct horse`.
+/// The users and passwords `ana:correct horse`, `ana:wrong` and `eve:correct horse`.
 const ANA: &str = "Authorization: Basic YW5hOmNvcnJlY3QgaG9yc2U=";
 const WRONG: &str = "Authorization: Basic YW5hOndyb25n";
 const EVE: &str = "Authorization: Basic ZXZlOmNvcnJlY3QgaG9yc2U=";

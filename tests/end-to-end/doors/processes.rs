@@ -1,4 +1,4 @@
-//! What others see of processes: `--show-processes`.
+//! Visibility of processes to other users: `--show-processes`.
 
 use std::process::{Child, Command};
 
@@ -11,13 +11,13 @@ use crate::support::{
 };
 
 const SECRET: &str = "--token=hunter2";
-/// `correct horse`.
+/// The hash of `correct horse`.
 const HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
 
-/// Prometheus' own.
+/// The token of Prometheus.
 const TOKEN: &str = "6f1c2a9be04d7785c3b1f0a2d4e69788";
 
-/// A process on a GPU, which ends with it.
+/// A process on a GPU, which is killed when this value is dropped.
 struct Working(Child);
 
 impl Working {
@@ -37,7 +37,7 @@ impl Working {
         ))
     }
 
-    /// Whether a text tells of it.
+    /// Returns whether the text mentions this process.
     fn is_in(&self, text: &str) -> bool {
         text.contains(SECRET) || text.contains(&format!("\"pid\":{}", self.0.id()))
     }
@@ -50,7 +50,7 @@ impl Drop for Working {
     }
 }
 
-/// Everything that tells of processes.
+/// All paths with information about processes.
 const PATHS: [&str; 5] = [
     "/api/v1/snapshot",
     "/api/v1/snapshot?history_s=600&metrics=processes.memory_bytes",
@@ -64,8 +64,8 @@ fn user() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Behind a proxy, nobody on the port is the server's own user. `ana` and the own user have the
-/// same password.
+/// Starts a server. Behind a proxy, no client on the port counts as the server's own user. `ana`
+/// and the server's own user have the same password.
 fn serve(fake: &Fake, house: &House, show: &str) -> Server {
     write_secret(
         &house.path("users.yml"),
@@ -132,7 +132,7 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert!(!is_own_user(&answer.body), "{path}: {}", answer.body);
     }
-    // Metrics name users to those who scrape and do nothing else.
+    // Only clients with the scope `metrics` see user names in metrics.
     let named = format!("user=\"{}\"", user());
     for (header, is_named) in [
         (&other, false),
@@ -151,7 +151,7 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
             answer.body
         );
     }
-    // The total of memory stays, and says that there is more.
+    // The total memory includes hidden processes, and the answer reports that there are some.
     let used = |header: &str| {
         let memory =
             &ask(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"][0]["memory"];
@@ -170,7 +170,7 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
     );
 }
 
-/// The first frames of a stream, in which a process starts and one ends.
+/// Returns the first frames of a stream in which one process starts and another ends.
 async fn frames(port: u16, header: &str, most: usize) -> Vec<Value> {
     use tokio_tungstenite::tungstenite::client::IntoClientRequest;
     let mut request = format!("ws://localhost:{port}/api/v1/stream")
@@ -233,7 +233,7 @@ fn metrics_of_processes_are_the_same_for_everybody_and_so_are_not_shown_to_each_
 
 #[test]
 fn other_local_user_sees_no_private_data() {
-    // Only root can ask as another user.
+    // Only root can send requests as another user.
     if !is_root() {
         return;
     }
@@ -280,7 +280,7 @@ fn other_local_user_sees_no_private_data() {
         for secret in ["secret.ipynb", "secret-kernel", "4242424"] {
             assert!(!answer.contains(secret), "{path}: {answer}");
         }
-        // Another user's process is shown as far as `/proc` shows it.
+        // Processes of other users are shown as far as `/proc` shows them.
         if path.starts_with("/api/v1/snapshot") {
             assert!(
                 working.is_in(&answer) && answer.contains("kernel-ab12.json"),

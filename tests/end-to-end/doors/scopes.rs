@@ -1,4 +1,4 @@
-//! metrics < read < run: what each token opens, and that every change leaves a line in the log.
+//! The scopes metrics < read < run: access by each token, and a log line for each change.
 
 use super::{CHANGES, House, LOCAL_CHANGES, METRICS, READ, RUN, bearer};
 use crate::support::{Fake, Server, ask, eventually, send};

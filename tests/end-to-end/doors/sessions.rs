@@ -1,4 +1,5 @@
-//! Signing in on the page: a cookie that is no token, ends with it, and opens the stream.
+//! Signing in on the page: the session cookie is not the token, becomes invalid together with it,
+//! and gives access to the stream.
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -69,7 +70,8 @@ fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
             .json()["name"],
         "token ana"
     );
-    // What another host of the domain could set does not count.
+    // Another host of the domain could set a cookie without the prefix, so such a cookie is
+    // ignored.
     assert_eq!(
         client
             .ask(
@@ -200,7 +202,7 @@ fn who_is_not_signed_in_learns_how_and_what_is_no_request_is_refused() {
     assert_eq!(sign_in(open.port, RUN).status, 409);
 }
 
-/// A stream of who shows this.
+/// Opens a stream with this header.
 async fn stream(port: u16, header: &str) -> Stream {
     let mut request = format!("ws://localhost:{port}/api/v1/stream")
         .into_client_request()
@@ -250,7 +252,7 @@ async fn a_token_that_is_taken_from_the_file_takes_sessions_and_streams_along() 
         401
     );
     while stream.next().await.is_some() {}
-    // The other has another scope now, and so have its sessions.
+    // The scope of the other token has changed, and so has that of its sessions.
     let mark = |header: &str| {
         send(
             server.port,
@@ -264,7 +266,7 @@ async fn a_token_that_is_taken_from_the_file_takes_sessions_and_streams_along() 
         (snapshot(server.port, &run), mark(&run), mark(&bearer(RUN))),
         (200, 403, 403)
     );
-    // A file that is broken changes nothing, and one without a token leaves nobody in.
+    // An invalid file changes nothing. A file without tokens ends all sessions.
     write_secret(&house.path("tokens"), "run ana short\n");
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(snapshot(server.port, &run), 200);

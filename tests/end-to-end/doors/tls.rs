@@ -1,4 +1,4 @@
-//! Encryption: what is spoken, what is not, whose certificates count, and files that change.
+//! Encryption: accepted versions, unencrypted requests, client certificates, and changed files.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use super::{House, READ, RUN, bearer};
 use crate::support::{Authority, PATIENCE, eventually, write, write_secret};
 
-/// What a record is of, and what an alert says.
+/// The types of TLS records, and the code of an alert.
 const HANDSHAKE: u8 = 22;
 const ALERT: u8 = 21;
 const PROTOCOL_VERSION: u8 = 70;
@@ -30,10 +30,9 @@ fn answer_to(port: u16, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A hello of a client that knows this version at most, and otherwise all that is needed.
+/// Returns a valid hello of a client whose highest version is this one.
 fn hello_of(version: [u8; 2]) -> Vec<u8> {
-    // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; points that are not
-    // compressed; EMS.
+    // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; uncompressed points; EMS.
     let extensions: [&[u8]; 4] = [
         &[0, 10, 0, 4, 0, 2, 0, 29],
         &[0, 13, 0, 4, 0, 2, 4, 3],
@@ -136,7 +135,7 @@ fn handshakes_that_never_end_are_ended_and_keep_nobody_waiting() {
             stream
         })
         .collect();
-    // One that always says something more.
+    // This client keeps sending single bytes.
     let drip = std::thread::spawn({
         let mut stream = raw(server.port);
         move || {
@@ -227,7 +226,7 @@ fn a_new_certificate_counts_without_a_restart_and_a_broken_one_is_told_once() {
         told.contains("burst") || told.contains("server.crt"),
         "the first was told once: {told}"
     );
-    // What would take protection away does not count either.
+    // A change that would remove the protection is also ignored.
     house
         .authority
         .issue(&["localhost"])
@@ -285,7 +284,7 @@ fn only_the_certificates_of_clients_that_are_allowed_get_in() {
         status(strict.port, Some(&ana), "GET /api/v1/snapshot"),
         None
     );
-    // With passwords, a certificate alone is not enough.
+    // If there are passwords, a certificate alone is not enough.
     house.write_web_config(
         "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\nbasic_auth_users:\n  \
          ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",

@@ -1,4 +1,4 @@
-//! Nodes that hang, die, talk without end, or are no server of gpumon.
+//! Nodes that hang, end, send endless answers, or are no gpumon servers.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,12 +12,12 @@ use tokio_tungstenite::{connect_async, tungstenite::Message};
 use super::{FakePrometheus, OTHER, PLAIN, fleet};
 use crate::support::{PATIENCE, ask, send, write_secret};
 
-/// Something that listens, and does this with each connection when a request has come.
+/// Starts a node that runs this function after it has received a request. Returns its name.
 fn node(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
     node_that_hears(move |stream, _| answer(stream))
 }
 
-/// The same, with the head of the request.
+/// The same as [`node`], but passes the head of the request to the function.
 fn node_that_hears(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
@@ -192,8 +192,8 @@ fn credentials_go_to_named_hosts_alone() {
         );
     }
     let hosts = ["--node-hosts", "LOCAL*"];
-    // Without TLS, any program could listen at a port that Prometheus has chosen, and get the
-    // token.
+    // Without TLS, any program could listen on a port that Prometheus reports, and would receive
+    // the token.
     assert_eq!(start(&hosts).get(&path).status, 502);
     assert!(!heads.recv().unwrap().contains("authorization"));
     let port = thief.split(':').nth(1).unwrap();
@@ -260,7 +260,7 @@ fn an_answer_without_end_is_cut_off() {
 async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
-    // As much as it can get rid of.
+    // The node sends as much as possible.
     let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&sent);
     tokio::spawn(async move {
@@ -280,7 +280,7 @@ async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
     let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
     let (viewer, _) = connect_async(url).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // What fits into the buffers of two connections.
+    // Only the buffers of two connections are filled.
     let megabytes = sent.load(std::sync::atomic::Ordering::Relaxed);
     assert!(
         (1..40).contains(&megabytes),

@@ -1,4 +1,4 @@
-//! A node's own server, seen through that of the fleet.
+//! The views of a single node through the fleet's server.
 
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -10,7 +10,7 @@ use crate::support::{
 pub(super) const ANA: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 pub(super) const FLEET: &str = "ffffffffffffffffffffffffffffffff";
 
-/// A node with TLS that asks for a token, and a fleet that has it.
+/// A node with TLS that requires a token, and a fleet that has this token.
 pub(super) struct Site {
     pub(super) folder: tempfile::TempDir,
     pub(super) node: Server,
@@ -70,7 +70,7 @@ impl Site {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Trusts the node's certificate.
+    /// Starts a fleet that trusts the node's certificate.
     pub(super) fn fleet(&self, arguments: &[&str]) -> Server {
         let authority = self.path("ca.crt");
         let ways = ["--node-url", ENCRYPTED, "--node-ca-file", &authority];
@@ -147,7 +147,7 @@ fn what_a_node_tells_is_passed_on_and_nothing_else_of_it() {
             );
         }
     }
-    // The page is this server's own, and its addresses are relative.
+    // The fleet's server sends its own page, whose addresses are relative.
     let slash = server.get(&format!("/nodes/{}", site.name));
     assert!(
         slash.status == 308 && slash.head.contains(&format!("location: {}/", site.name)),
@@ -204,7 +204,7 @@ fn why_a_node_does_not_open_is_told_with_the_cure() {
 
 #[test]
 fn what_is_not_encrypted_goes_nowhere_but_to_this_machine() {
-    // Of the block for documentation: nothing is sent there.
+    // This address is reserved for documentation, so no request reaches a host.
     let prometheus = FakePrometheus::of(&["192.0.2.1:9123"]);
     let server = fleet(&prometheus, &["--node-url", PLAIN]);
     let name = server.get("/api/v1/fleet").json()["nodes"]["name"][0]

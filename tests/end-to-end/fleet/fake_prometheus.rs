@@ -1,4 +1,4 @@
-//! Answers what is asked about some nodes as Prometheus does, and notes what that was.
+//! A fake Prometheus, which answers queries about some nodes and counts the queries.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// GPUs of each node.
+/// The number of GPUs of each node.
 const GPUS: usize = 2;
 
 pub(super) struct FakePrometheus {
@@ -21,7 +21,7 @@ pub(super) struct FakePrometheus {
 }
 
 impl FakePrometheus {
-    /// Scrapes these `instance`s, all of which are up.
+    /// Starts a Prometheus that scrapes these `instance`s and reports all of them as up.
     pub(super) fn of(instances: &[&str]) -> Self {
         Self::new(
             instances
@@ -32,7 +32,7 @@ impl FakePrometheus {
         )
     }
 
-    /// Nothing but this status.
+    /// Starts a Prometheus that answers every query with this status.
     pub(super) fn failing(status: u16) -> Self {
         Self::new(Vec::new(), Some(status))
     }
@@ -55,7 +55,7 @@ impl FakePrometheus {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// How many queries there were.
+    /// Returns the number of queries.
     pub(super) fn asked(&self) -> usize {
         self.asked.load(Relaxed)
     }
@@ -114,7 +114,7 @@ fn answer(query: &str, instances: &[String]) -> Value {
         })
         .collect()
     };
-    // GPU 0 is busy, and GPU 1 free.
+    // GPU 0 is busy, GPU 1 is free.
     let result = match query {
         _ if query.starts_with("count by (__name__)") => {
             vec![series(

@@ -1,4 +1,4 @@
-//! A fleet that Prometheus tells of, and all there is of its nodes.
+//! The fleet's server with a fake Prometheus, and the views of its nodes.
 
 mod bad_nodes;
 mod drill_down;
@@ -11,7 +11,7 @@ mod top;
 use self::fake_prometheus::FakePrometheus;
 use crate::support::{Server, gpumon};
 
-/// `gpumon fleet` on a free port of loopback, and nothing of this machine's settings.
+/// Starts `gpumon fleet` on a free port of loopback, without the settings of this machine.
 fn fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
     let url = prometheus.url();
     Server::start(gpumon(
@@ -23,11 +23,12 @@ fn fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
     ))
 }
 
-/// A node on this machine, without encryption.
+/// Options for a node on this machine without TLS.
 const PLAIN: &str = "http://{host}:{port}/";
 
-/// A node on this machine that encrypts.
+/// Options for a node on this machine with TLS.
 const ENCRYPTED: &str = "https://{host}:{port}/";
 
-/// Where nobody listens, so that nodes of this machine have their ports in their names.
+/// An unused address of a second node. With two nodes on this host, their names contain their
+/// ports.
 const OTHER: &str = "localhost:1";

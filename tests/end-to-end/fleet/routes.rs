@@ -1,4 +1,4 @@
-//! What is told of a fleet, and to whom.
+//! The API of a fleet and the access to it.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn a_fleet_is_told_as_prometheus_has_it_and_asked_for_once_for_all() {
         compressed.head.contains("content-encoding: gzip")
             && compressed.head.contains("vary: accept-encoding")
     );
-    // As JupyterLab asks.
+    // JupyterLab adds a time to the address.
     assert_eq!(
         server
             .get("/api/v1/fleet/node?node=node1&1795493859530")
@@ -95,7 +95,7 @@ fn a_server_of_a_fleet_reads_no_gpus_and_changes_nothing() {
         at_start > 3,
         "whoever comes first does not wait: {at_start}"
     );
-    // Long enough for another one, and nobody has asked for the fleet.
+    // Another query would have been sent within this time if there had been a request.
     assert_eq!(asked_after(1500), at_start);
 }
 
@@ -281,7 +281,7 @@ fn a_server_with_gpus_of_its_own_shows_a_fleet_too_and_one_without_says_so() {
 #[test]
 fn where_each_sees_their_own_a_stranger_learns_no_names() {
     let prometheus = FakePrometheus::of(&["node1:9400"]);
-    // Behind a proxy, nobody on the port is this user.
+    // Behind a proxy, no client on the port counts as this user.
     let arguments = [
         "--show-processes",
         "own",

@@ -1,4 +1,4 @@
-//! A viewer signs in at a node through the fleet, with a token of their own.
+//! Signing in at a node through the fleet's server, with the viewer's own token.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn sign_in(server: &Server, site: &Site, token: &str) -> Answer {
     )
 }
 
-/// As a browser would have it.
+/// Returns the cookie in the same form as a browser.
 fn cookie_of(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let set = answer
@@ -23,7 +23,7 @@ fn cookie_of(answer: &Answer) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
         .expect("a cookie");
-    // Heads are in lower case here.
+    // The head of the answer is in lower case.
     format!(
         "Cookie: {}",
         set.split(';').next().unwrap().replace("__host-", "__Host-")
@@ -50,7 +50,7 @@ fn a_session_at_the_node_is_the_viewers_own_and_the_fleet_keeps_nothing() {
     for part in ["httponly", "samesite=strict", "max-age=2592000"] {
         assert!(set.split("; ").any(|found| found == part), "{part}: {set}");
     }
-    // It goes back to where it came from alone.
+    // Without a path and a domain, a browser returns the cookie only to where it came from.
     assert!(!set.contains("path=") && !set.contains("domain="), "{set}");
     let cookie = cookie_of(&answer);
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_session_at_the_node_is_the_viewers_own_and_the_fleet_keeps_nothing() {
         401,
         "of nobody else"
     );
-    // A server that is started anew knows as much.
+    // A restarted server accepts the same cookie.
     let other = site.fleet(&[]);
     let moved = cookie.replace(&server.port.to_string(), &other.port.to_string());
     assert_eq!(
@@ -113,7 +113,8 @@ fn without_a_session_the_fleets_token_counts_unless_each_sees_their_own() {
         "token fleet",
         "one that counts no more is none"
     );
-    // Who signs in is not taken for the fleet, and a viewer's own header goes nowhere.
+    // A viewer who signs in cannot use the fleet's token for it, and the viewer's own header is not
+    // forwarded.
     assert_eq!(sign_in(&server, &site, "wrong").status, 401);
     let bearer = format!("Authorization: Bearer {ANA}");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A fleet in the terminal, once.
+//! The table of `gpumon fleet --table`.
 
 use serde_json::{Value, json};
 

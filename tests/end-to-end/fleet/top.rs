@@ -1,11 +1,11 @@
-//! `gpumon top --fleet`, on a terminal.
+//! The terminal view `gpumon top --fleet`.
 
 use std::process::Command;
 
 use super::{ENCRYPTED, FakePrometheus, drill_down::Site};
 use crate::support::{Tty, gpumon, refused};
 
-/// As on a terminal of a person.
+/// Returns the command with the environment of an interactive terminal.
 fn top(arguments: &[&str]) -> Command {
     let mut command = gpumon(&[&["top", "--fleet"], arguments].concat());
     command
@@ -23,7 +23,7 @@ fn a_fleet_is_shown_live_takes_keys_and_gives_the_terminal_back() {
         terminal.wait_for(text);
     }
     assert!(!terminal.is_as_before(), "keys are read one by one");
-    // The terminal is light: 28 is green in the light theme.
+    // The terminal reports a light background. Color 25 belongs to the light theme.
     terminal.wait_for_sequence("\u{1b}]11;?\u{7}");
     terminal.press("\u{1b}]11;rgb:ffff/ffff/ffff\u{7}");
     terminal.wait_for_sequence("38;5;25;");
@@ -69,7 +69,7 @@ fn a_node_opens_live_with_the_fleets_token_and_leads_back() {
     terminal.wait_for("localhost:1: https://localhost:1/ cannot be reached: connection refused; start `gpumon serve`");
     terminal.press("q");
     assert!(terminal.ended().success());
-    // Without the token, it says how to name one.
+    // Without the token, the view shows how to set one.
     let mut terminal = Tty::start(&top(&ways), 110, 30);
     terminal.wait_for(&site.name);
     terminal.press("sG\r");

@@ -1,11 +1,11 @@
-"""As much of CuPy as a test needs: a GPU of which the memory is the host's."""
+"""A stub of CuPy for tests. The memory of its GPU is host memory."""
 
 import os
 
 from numpy import *  # noqa: F403
 from numpy import __version__  # noqa: F401
 
-# Which GPU is there is what the variable says.
+# The variable selects the visible GPU.
 if not os.environ["CUDA_VISIBLE_DEVICES"].startswith("GPU-"):
     raise RuntimeError("cudaErrorNoDevice")
 

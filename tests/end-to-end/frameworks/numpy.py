@@ -1,4 +1,4 @@
-"""As much of NumPy as a test needs, in plain Python: slow, and right."""
+"""A stub of NumPy for tests in plain Python: slow but correct."""
 
 import array
 import math
@@ -83,7 +83,7 @@ def where(condition, a, b):
     )
 
 
-# How it goes wrong, where a test says so.
+# Tests set the variable to simulate an error.
 fault = os.environ.get("STUB_FAULT", "")
 if fault == "import":
     raise ImportError("libstub.so.1: cannot open shared object file")

@@ -1,4 +1,4 @@
-"""As much of PyTorch as a test needs, over what stands for NumPy."""
+"""A stub of PyTorch for tests, based on the stub of NumPy."""
 
 import numpy
 from numpy import cos, exp, sin, where  # noqa: F401
@@ -31,7 +31,7 @@ class Tensor(numpy.ndarray):
 
 
 def frombuffer(data, dtype):
-    # PyTorch warns where it may not write.
+    # PyTorch warns if the memory is not writable.
     assert isinstance(data, bytearray)
     array = numpy.frombuffer(data, dtype)
     return Tensor(array.values, dtype, array.shape)

@@ -1,12 +1,11 @@
-//! What NVIDIA's nvidia-smi printed on other machines, printed again over what their drivers had
-//! told it.
+//! Compares gpumon's output with that of NVIDIA's nvidia-smi on other machines, over the values
+//! that their drivers had reported.
 //!
-//! Each folder of `captures` has a scenario of the fake driver with the values that NVML has for
-//! what was printed, and a file for each form: its first line is the command, and the output
-//! follows. Values that had changed since `-q` stand between the two, each as `! FUNCTION = VALUE`.
-//! A new form is a new file.
+//! Each folder of `captures` has a scenario of the fake driver with the values of NVML, and a file
+//! for each form. The first line of a file is the command, and the output follows. Values that
+//! changed after `-q` are between the two, each as `! FUNCTION = VALUE`. A new form is a new file.
 //!
-//! The captures are of users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked
+//! The captures come from users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked
 //! serials and UUIDs.
 
 mod differences;
@@ -65,7 +64,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// The scenario with another value of a key that it has.
+/// Returns the scenario with another value of an existing key.
 #[track_caller]
 fn replaced(scenario: &str, line: &str) -> String {
     let key = line.split(" = ").next().unwrap();
@@ -80,7 +79,7 @@ fn replaced(scenario: &str, line: &str) -> String {
         .collect()
 }
 
-/// A table of one row as a line for each column, so that a difference is one of a line.
+/// Converts a table with one row into one line per column, so that differences are easy to find.
 fn by_column(csv: &str) -> String {
     let mut lines = csv.lines().map(|line| line.split(", "));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
@@ -97,8 +96,8 @@ fn by_column(csv: &str) -> String {
 }
 
 impl Form {
-    /// How the output differs from what the real tool printed, but for what is listed; `None` where
-    /// it does not.
+    /// Returns the differences from the real tool's output, except for the listed ones; `None` if
+    /// there are none.
     fn complaint(&self) -> Option<String> {
         let fake = Fake::new(&self.scenario);
         let arguments: Vec<&str> = ["smi"]
@@ -131,10 +130,11 @@ impl Form {
     }
 }
 
-/// The lines that only one of two texts has, in order: `- ` for the first, `+ ` for the second.
+/// Returns the lines that are only in one of two texts, in order: `- ` for the first, `+ ` for the
+/// second.
 fn diff(first: &str, second: &str) -> Vec<String> {
     let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
-    // The longest common beginning of what is left behind each pair of lines.
+    // The length of the longest common subsequence of the lines from `i` and `j` on.
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
     for i in (0..first.len()).rev() {
         for j in (0..second.len()).rev() {

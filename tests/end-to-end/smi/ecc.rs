@@ -1,5 +1,5 @@
-//! The call that each field about memory errors comes from. Every counter of the driver has a
-//! different value.
+//! The NVML call behind each field about memory errors. Every counter of the driver has a different
+//! value.
 
 use std::fmt::Write as _;
 

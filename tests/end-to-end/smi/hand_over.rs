@@ -1,5 +1,5 @@
-//! What gpumon does not do reaches NVIDIA's own nvidia-smi: here a script, which tells how it was
-//! called.
+//! Commands that gpumon does not support are passed to NVIDIA's nvidia-smi, here a script that
+//! prints its arguments.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,7 +18,7 @@ use crate::support::{Fake, copy_program, eventually, stderr, stdout};
 
 const GPUMON: &str = env!("CARGO_BIN_EXE_gpumon");
 
-/// A folder of this machine with a file `nvidia-smi`, or what stands for one.
+/// Returns a folder for a file `nvidia-smi`.
 fn folder(fake: &Fake, name: &str) -> PathBuf {
     let folder = fake.path(name);
     fs::create_dir(&folder).unwrap();
@@ -36,7 +36,7 @@ fn linked(fake: &Fake) -> PathBuf {
     link
 }
 
-/// Tells its arguments, each behind a zero, and ends with 7.
+/// Creates a tool that prints its arguments, each after a zero byte, and exits with 7.
 fn real(fake: &Fake) -> PathBuf {
     let real = folder(fake, "real");
     script(&real, r#"printf '\0%s' "$@"; exit 7"#);
@@ -47,7 +47,7 @@ fn path(programs: &[&Path]) -> OsString {
     std::env::join_paths(programs.iter().map(|program| program.parent().unwrap())).unwrap()
 }
 
-/// This program over the fake library, with these in `PATH`.
+/// Returns this program over the fake library, with these folders in `PATH`.
 fn over(fake: &Fake, program: &Path, arguments: &[&OsStr], programs: &[&Path]) -> Command {
     let mut command = Command::new(program);
     let given = fake.gpumon(&[]);
@@ -82,7 +82,8 @@ fn words(line: &str) -> Vec<&OsStr> {
     line.split_whitespace().map(OsStr::new).collect()
 }
 
-/// Changes, what NVML does not tell, what is not known, and the rest of what gpumon does not do.
+/// Command lines that gpumon passes on: changes, data that NVML does not provide, unknown options,
+/// and unsupported features.
 const LEFT: [&str; 56] = [
     "-pm 1",
     "-lgc",
@@ -128,7 +129,7 @@ const LEFT: [&str; 56] = [
     "-q --tomorrow=1",
     "topo --bogus",
     "dmon --bogus",
-    // Of drivers 590 to 610.
+    // These options exist in drivers 590 to 610.
     "-svfd -30",
     "-gvfd",
     "-lmci -i 0",
@@ -218,7 +219,7 @@ fn where_there_is_none_it_is_refused() {
     let again = folder(&fake, "again");
     symlink(&linked, &again).unwrap();
     let hard = folder(&fake, "hard");
-    // Where the build is on another file system there is no hard link of it.
+    // If the build is on another file system, a hard link is not possible.
     let _ = fs::hard_link(GPUMON, &hard);
     let dangling = folder(&fake, "dangling");
     symlink("/nowhere/nvidia-smi", &dangling).unwrap();
@@ -276,7 +277,7 @@ fn where_there_is_none_it_is_refused() {
             "{line}"
         );
     }
-    // Behind all of these, the real one is found.
+    // The real tool is found after all of these.
     let real = real(&fake);
     let all = [&none[..], &[&real]].concat();
     assert_reached(
@@ -407,8 +408,7 @@ fn neither_simulated_gpus_nor_plain_gpumon_reach_it() {
     }
 }
 
-/// Without a driver the real tool is reached all the same, and so it is by what would wait for one
-/// that hangs.
+/// The real tool is called without waiting for a driver that is missing or hangs.
 #[test]
 fn a_change_needs_no_driver_of_gpumons() {
     let fake = Fake::new("gpus = 1\ninit_error = { code = 9 }");

@@ -1,4 +1,4 @@
-//! The face of nvidia-smi, form by form, over boards of many kinds.
+//! The output of gpumon's nvidia-smi commands for many kinds of boards.
 
 mod captures;
 mod ecc;
@@ -16,7 +16,7 @@ use std::{
 
 use crate::support::{Fake, Server, signal, stderr, stdout};
 
-/// What is asked of every machine.
+/// The command lines for every machine.
 const FORMS: &[&str] = &[
     "",
     "-L",
@@ -36,7 +36,7 @@ const FORMS: &[&str] = &[
     "nvlink -e",
 ];
 
-/// What is asked of a machine of which there would be too much to keep.
+/// The command lines for machines whose complete output would be too long.
 const SHORT_FORMS: &[&str] = &[
     "",
     "-L",
@@ -53,8 +53,8 @@ const SHORT_FORMS: &[&str] = &[
     "nvlink -s -i 7",
 ];
 
-/// The sections of `-q`, one by one, and what links have carried. Clocks, power and utilization
-/// come with what sums up the samples of the last seconds.
+/// The sections of `-q` and the counters of links. Sections about clocks, power and utilization
+/// include statistics of the last seconds.
 const SECTIONS: &[&str] = &[
     "-q -d MEMORY",
     "-q -d UTILIZATION",
@@ -80,7 +80,7 @@ const SECTIONS: &[&str] = &[
     "nvlink -gt r -l 2",
 ];
 
-/// How GPUs are connected, what GPM counts, and the forms that programs ask for.
+/// Connections of GPUs, counters of GPM, and command lines that other programs use.
 const MORE: &[&str] = &[
     "topo -m",
     "topo -mp",
@@ -99,7 +99,7 @@ const MORE: &[&str] = &[
     "--query-gpu=index,name,memory.used,power.draw --format=csv,noheader",
 ];
 
-/// A GPU of which nothing moves.
+/// The values of a GPU that do not change over time.
 const STILL: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent = 40\nmemory_used = \"61 GiB\"\n\
     power_watts = 612\ntemperature_celsius = 64\nencoder_percent = 5\ndecoder_percent = 6\njpeg_percent = 7\n\
     ofa_percent = 8\nthrottle_reasons = [\"sw_power_cap\"]\npcie_width = 16\n";
@@ -111,7 +111,7 @@ fn machine(gpus: &[&str], rest: &str) -> String {
     format!("gpus = {}\nseed = 7\n{}{rest}", gpus.len(), tables.concat())
 }
 
-/// A process that nobody has, so that it is called the same on every machine.
+/// Returns a process whose PID does not exist, so that its name is the same on every machine.
 fn process(gpu: u32, keys: &str) -> String {
     format!(
         "[[process]]\ngpu = {gpu}\npid = 4194303\nmemory = \"4.5 GiB\"\nsm_percent = 90\n{keys}\n"
@@ -122,7 +122,7 @@ fn one() -> String {
     machine(&["name = \"NVIDIA H200\""], &process(0, ""))
 }
 
-/// One of the links of the second is down.
+/// One of the second GPU's links is down.
 fn two() -> String {
     machine(
         &["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"],
@@ -248,15 +248,15 @@ fn how_gpus_are_connected_and_what_programs_ask_for() {
 
 #[test]
 fn a_server_answers_the_same() {
-    // Processes that there are: a server's records hold their numbers, and their names are looked
-    // up.
+    // These processes exist, because a server's records contain their PIDs and it looks up their
+    // names.
     let really = |gpu, pid: u32| process(gpu, "").replace("4194303", &pid.to_string());
     let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
-    // They came in another order than that of their PIDs.
+    // The driver lists the processes in a different order than by PID.
     let last = really(0, own.min(parent)) + "from_s = 0\n";
     let processes = [last, really(0, own.max(parent)), really(1, own)].concat();
     let scenario = machine(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
-    // Nothing holds the clocks down, so that the times of it stand still.
+    // Without a reason for reduced clocks, the throttling times do not change.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
     let fake = Fake::new(&scenario);
     let forms = [
@@ -284,7 +284,7 @@ fn a_server_answers_the_same() {
         "by PID: {alone}"
     );
     let _server = Server::over(&fake, &[]);
-    // What has no place in the model is asked at the second beat.
+    // The server reads values that are not part of the model with its second sample.
     crate::support::eventually("the server knows all", || {
         snapshots::answers_without_the_driver(&fake)
     });
@@ -310,7 +310,7 @@ fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
         "{all}"
     );
     assert!(stdout(&fake.gpumon(&["smi"]).output().unwrap()).contains("NVIDIA H100"));
-    // What asks the driver itself leaves the GPU out that does not answer.
+    // Commands that read the driver themselves leave out the GPU that does not answer.
     for words in [
         &["dmon", "-c", "1"][..],
         &["pmon", "-c", "1"],
@@ -337,7 +337,7 @@ fn a_gpu_that_hangs_holds_up_nobody_who_has_no_server() {
     let in_time = |fake: &Fake, words: &[&str]| {
         let begun = Instant::now();
         let output = fake.gpumon(words).output().unwrap();
-        // Two seconds where the machine has time.
+        // The command takes two seconds on an idle machine.
         assert!(
             begun.elapsed() < Duration::from_secs(8),
             "{words:?} took {:?}",

@@ -1,4 +1,4 @@
-//! The driver's release decides which fields there are.
+//! The fields of each driver release.
 
 use crate::support::{Fake, Server, eventually, gpumon, stdout};
 

@@ -1,5 +1,4 @@
-//! What was shown once and found right, kept beside the tests. `GPUMON_UPDATE_SNAPSHOTS=1` writes
-//! it anew.
+//! Expected output in files next to the tests. `GPUMON_UPDATE_SNAPSHOTS=1` rewrites them.
 
 use std::{
     env, fs,
@@ -11,10 +10,10 @@ use crate::support::{Fake, stderr, stdout};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Compares all forms over this scenario with the file of this name.
+/// Compares the output of all forms over this scenario with the file of this name.
 #[track_caller]
 pub(super) fn check(name: &str, scenario: &str, forms: &[&str]) {
-    // Nothing is counted before the start, however slow this machine is.
+    // The machine starts in the future, so its counters stay at zero even if the test is slow.
     compare(
         name,
         &started_at(SystemTime::now() + HOUR, scenario),
@@ -23,14 +22,14 @@ pub(super) fn check(name: &str, scenario: &str, forms: &[&str]) {
     );
 }
 
-/// Adds to a scenario the time at which its machine was started.
+/// Adds the start time of the machine to a scenario.
 fn started_at(start: SystemTime, scenario: &str) -> String {
     let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
     format!("start_ms = {start_ms}\n{scenario}")
 }
 
-/// The same on a machine that has run for two minutes, so that the driver has kept all the samples
-/// that it can. What has counted since then is left out.
+/// Compares the output for a machine that has run for two minutes, so that the driver's buffers are
+/// full. Values that have counted since then are removed.
 #[track_caller]
 pub(super) fn check_running(name: &str, scenario: &str, forms: &[&str]) {
     compare(
@@ -46,7 +45,7 @@ pub(super) fn check_running(name: &str, scenario: &str, forms: &[&str]) {
     );
 }
 
-/// `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`, where something has been counted.
+/// Removes the count from `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`.
 fn without_count(line: &str) -> String {
     let counts = |unit: &&&str| {
         line.ends_with(**unit)
@@ -76,8 +75,7 @@ fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&s
         fs::write(&path, take(&fake, forms)).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    // Some counters move a tenth of a second after the start, before which only a busy machine is
-    // not done.
+    // Some counters change a tenth of a second after the start, which only a busy machine exceeds.
     let mut shown = take(&fake, forms);
     for _ in 1..5 {
         if shown == kept {
@@ -88,7 +86,7 @@ fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&s
     assert_same(&kept, &shown);
 }
 
-/// Everything that these forms show, with their exit codes.
+/// Returns the output of all forms, with their exit codes.
 pub(super) fn take(fake: &Fake, forms: &[&str]) -> String {
     forms.iter().map(|form| one(fake, form)).collect()
 }
@@ -119,7 +117,7 @@ fn one(fake: &Fake, form: &str) -> String {
     ))
 }
 
-/// `--query-gpu=EVERY` with every field that the help lists, by its first name.
+/// Replaces `EVERY` in `--query-gpu=EVERY` by the first names of all fields in the help.
 fn with_every_field(fake: &Fake, word: &str) -> String {
     let Some(query) = word
         .strip_prefix("--query-")
@@ -133,7 +131,7 @@ fn with_every_field(fake: &Fake, word: &str) -> String {
             .output()
             .unwrap(),
     );
-    // Names stand below an empty line, values of a field elsewhere.
+    // The help has an empty line before each name, but not before the values of a field.
     let entries = help.split("\n\n").filter(|entry| entry.starts_with('"'));
     let names: Vec<&str> = entries
         .filter_map(|entry| entry.split('"').nth(1))
@@ -146,12 +144,12 @@ fn with_every_field(fake: &Fake, word: &str) -> String {
     format!("--query-{query}={}", names.join(","))
 }
 
-/// The text without what changes with the clock.
+/// Removes the parts of a text that depend on the time.
 pub(super) fn without_time(text: &str) -> String {
     text.lines().map(|line| masked(line) + "\n").collect()
 }
 
-/// A matrix without the network cards that the kernel of this very machine knows.
+/// Removes this machine's own network cards from a matrix.
 pub(super) fn without_cards(text: &str) -> String {
     let heading = text
         .lines()
@@ -181,8 +179,7 @@ pub(super) fn without_cards(text: &str) -> String {
         .collect()
 }
 
-/// A line that tells the time tells none: the summary's first, time stamps, and counters that run
-/// with the clock.
+/// Replaces lines with times: the first line of the summary, and time stamps.
 fn masked(line: &str) -> String {
     const DAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
     const CLOCKS: [&str; 2] = ["Timestamp  ", "<timestamp>"];
@@ -196,7 +193,7 @@ fn masked(line: &str) -> String {
     line.to_owned()
 }
 
-/// Line by line, so that a difference is seen.
+/// Compares line by line, so that a failure shows the first difference.
 #[track_caller]
 pub(super) fn assert_same(expected: &str, shown: &str) {
     let (mut ours, mut theirs) = (shown.lines(), expected.lines());
@@ -216,8 +213,7 @@ pub(super) fn assert_same(expected: &str, shown: &str) {
     }
 }
 
-/// Whether a server's records are all that is needed: without a library there is nobody else to
-/// ask.
+/// Returns whether the server's records are enough: without a library, there is no other source.
 pub(super) fn answers_without_the_driver(fake: &Fake) -> bool {
     let mut look = fake.gpumon(&["smi", "-q"]);
     let output = look

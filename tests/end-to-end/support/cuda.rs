@@ -1,4 +1,4 @@
-//! A fake CUDA driver with its scenario, and the program over it.
+//! A fake CUDA driver with its scenario, and gpumon commands that use it.
 
 use std::{
     fs,
@@ -13,20 +13,21 @@ use tempfile::TempDir;
 
 use super::{Fake, eventually, gpumon, json_lines, signal, stderr, stdout};
 
-/// A fake CUDA driver with its scenario, in a folder of its own.
+/// A fake CUDA driver with its scenario in a temporary folder.
 pub(crate) struct FakeCuda {
     folder: TempDir,
     library: PathBuf,
 }
 
-/// Both libraries over the same GPUs: what is done on them through CUDA is what NVML tells of them.
+/// The fake CUDA and NVML libraries with the same GPUs. NVML reports the activity that CUDA
+/// programs cause.
 pub(crate) struct FakeMachine {
     pub(crate) nvml: Fake,
     pub(crate) cuda: FakeCuda,
 }
 
 impl FakeMachine {
-    /// `gpus` is the scenario of NVML.
+    /// Creates both libraries. `gpus` is the scenario of NVML.
     pub(crate) fn new(gpus: &str) -> Self {
         let nvml = Fake::new(gpus);
         let gpus = &nvml.json()["inventory"]["gpus"];
@@ -36,7 +37,8 @@ impl FakeMachine {
             .iter()
             .map(|gpu| gpu["uuid"].as_str().unwrap())
             .collect();
-        // Of what an H200 moves and computes, what this processor does would hardly show.
+        // A small device, because the work of this processor would hardly be visible in percent of
+        // an H200's peak.
         let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
         let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
         Self {
@@ -49,11 +51,12 @@ impl FakeMachine {
         self.with_state(self.cuda.gpumon_with(&self.nvml, arguments))
     }
 
-    /// What work comes to, and the samples of a collector from before it until after it.
+    /// Returns the result of the work, and the samples of a collector that runs before, during and
+    /// after it.
     pub(crate) fn sampled<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Value>) {
         let records = self.nvml.path("records");
         let mut collect = self.with_state(self.nvml.gpumon(&["collect", "--interval-ms", "100"]));
-        // A pipe that nobody reads would hold it up.
+        // The output goes to a file, because a full pipe would block the collector.
         let mut collector = collect
             .stdout(fs::File::create(&records).unwrap())
             .spawn()
@@ -62,7 +65,7 @@ impl FakeMachine {
             || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
         eventually("the collector samples", has_begun);
         let done = work();
-        // What is asked once a second is told once more.
+        // Readings that are taken once a second are taken once more.
         thread::sleep(Duration::from_millis(2500));
         signal("-TERM", collector.id());
         collector.wait().unwrap();
@@ -71,7 +74,7 @@ impl FakeMachine {
         (done, lines)
     }
 
-    /// A command to which NVML tells what is done through CUDA, and the other way round.
+    /// Adds the shared state to a command, so that NVML and CUDA see each other's activity.
     pub(crate) fn with_state(&self, mut command: Command) -> Command {
         command.env(fake_gpu_state::VARIABLE, self.cuda.folder().join("state"));
         command
@@ -79,7 +82,7 @@ impl FakeMachine {
 }
 
 impl FakeCuda {
-    /// `scenario` is TOML, as `tests/fake-cuda/example.toml` describes it.
+    /// Creates a driver. `scenario` is TOML in the format of `tests/fake-cuda/example.toml`.
     pub(crate) fn new(scenario: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let library = fake_cuda::install(folder.path());
@@ -93,23 +96,23 @@ impl FakeCuda {
         self.set(gpumon(arguments))
     }
 
-    /// The same, with NVML's library beside it.
+    /// Returns `gpumon` with both this driver and the NVML library.
     pub(crate) fn gpumon_with(&self, nvml: &Fake, arguments: &[&str]) -> Command {
         self.set(nvml.gpumon(arguments))
     }
 
-    /// The folder of this driver's locks, and of what a test wants to keep.
+    /// Returns the folder with this driver's locks. A test may store its own files there.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the driver was asked for; nothing where that was nothing yet.
+    /// Returns the driver's counters; null before the first call.
     pub(crate) fn counters(&self) -> Value {
         let text = fs::read_to_string(self.folder.path().join("counters.json")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Checks that all was given back, and gives what the driver was asked for.
+    /// Checks that all resources were released, and returns the driver's counters.
     #[track_caller]
     pub(crate) fn counters_at_rest(&self) -> Value {
         let counters = self.counters();
@@ -124,7 +127,7 @@ impl FakeCuda {
     fn set(&self, mut command: Command) -> Command {
         command
             .env("GPUMON_LIBCUDA", &self.library)
-            // The fakes' GPUs are alike, and runs of other tests are not in the way.
+            // All fake GPUs have the same IDs, so each test needs its own locks.
             .env("GPUMON_LOCKS", self.folder.path())
             .env(
                 "GPUMON_FAKE_CUDA_SCENARIO",
@@ -134,8 +137,7 @@ impl FakeCuda {
     }
 }
 
-/// Runs, and gives the exit code, the JSON objects that stand a line each, and what was complained
-/// of.
+/// Runs the command. Returns its exit code, the JSON objects of its lines, and its errors.
 pub(crate) fn lines_of(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
     let output = command.output().unwrap();
     (

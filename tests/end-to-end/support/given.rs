@@ -1,7 +1,8 @@
-//! Which readings each of NVML's functions gives: what is lost where it is missing or fails, and
-//! nothing else.
+//! The readings that each function of NVML provides, and that are lost if the function is missing
+//! or fails.
 
-/// What only this function gives, by path: a reading, or all below it.
+/// Returns the readings that only this function provides, as paths. A path includes everything
+/// below it.
 pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
     let getter = function.strip_prefix("nvmlDeviceGet").unwrap_or(function);
     match getter {
@@ -103,7 +104,7 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "TotalEccErrors" => &["details.ecc.aggregate", "details.ecc.volatile"],
         "TotalEnergyConsumption" => &["sample.power.energy_joules_total"],
         "HandleByIndex_v2" => &["details", "sample", "gpu", "trace", "topology"],
-        // Without their names, MIG devices could not be told apart.
+        // MIG devices are identified by UUID.
         "UUID" => &[
             "details.uuid",
             "gpu.uuid",
@@ -131,8 +132,8 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
     }
 }
 
-/// What is lost beside that where the function is there and fails, since nothing takes its place
-/// then.
+/// Returns further readings that are lost if the function exists but fails, because there is no
+/// replacement in this case.
 pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
     match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
         "AccountingStats" => &["details.accounting"],
@@ -140,7 +141,7 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
         "CurrentClocksEventReasons" => &["sample.throttle_reasons"],
         "FieldValues" => &["details.throttled"],
         "MemoryInfo_v2" => &["sample.memory"],
-        // Where the first link is said not to exist, there is nothing that could have a rate.
+        // If the first link does not exist, there are no link rates.
         "NvLinkState" => &["details.nvlinks", "sample.nvlink"],
         "ProcessesUtilizationInfo" => &[
             "sample.processes[].decoder_percent",
@@ -158,7 +159,7 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether a reading is this one, or below it.
+/// Returns whether a path is this reading or below it.
 pub(crate) fn is_of(path: &str, given: &str) -> bool {
     path.strip_prefix(given)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

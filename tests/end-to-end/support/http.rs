@@ -1,4 +1,4 @@
-//! One HTTP request, with exactly the headers that a test wants to send.
+//! HTTP requests with exactly the headers that a test specifies.
 
 use std::{
     io::{self, Read, Write},
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
-    /// The body as it came.
+    /// The body as received, without decompression.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-/// `GET path` from `127.0.0.1:port`; without a `Host` among `headers`, the right one is sent.
+/// Sends `GET path` to `127.0.0.1:port`. If `headers` has no `Host`, the right one is added.
 pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -37,21 +37,21 @@ pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
     )
 }
 
-/// The same with any method, as `POST /path`.
+/// Sends a request with any method, for example `POST /path`.
 pub(crate) fn ask_with(port: u16, request: &str) -> Answer {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     exchange(stream, request, &format!("localhost:{port}"), &[])
 }
 
-/// The same with headers and a body.
+/// Sends a request with headers and a body.
 pub(crate) fn send(port: u16, request: &str, headers: &[&str], body: &str) -> Answer {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     exchange_body(stream, request, &format!("localhost:{port}"), headers, body)
 }
 
-/// The same over a unix socket.
+/// Sends a request over a unix socket.
 pub(crate) fn ask_socket(socket: &Path, request: &str) -> Answer {
     let stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -72,7 +72,7 @@ fn exchange_body(
     try_exchange(stream, request, host, headers, body).unwrap()
 }
 
-/// An error is that of the connection.
+/// Sends a request and reads the answer. Errors are those of the connection.
 pub(super) fn try_exchange(
     mut stream: impl Read + Write,
     request: &str,
@@ -95,7 +95,7 @@ pub(super) fn try_exchange(
     stream.flush()?;
     let mut response = Vec::new();
     match stream.read_to_end(&mut response) {
-        // The end of a refused upgrade is none that TLS knows.
+        // After a refused upgrade, the connection closes without the end that TLS requires.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !response.is_empty() => {}
         read => drop(read?),
     }

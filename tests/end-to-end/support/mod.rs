@@ -1,4 +1,4 @@
-//! A scenario on disk, the program that runs over it, and clients of its server.
+//! Fake libraries with their scenarios, gpumon commands that use them, and clients of servers.
 
 mod cuda;
 mod given;
@@ -35,22 +35,23 @@ pub(crate) use self::{
     tty::{Tty, set_variables_of},
 };
 
-/// How long anything may take on a busy machine before a test gives up on it.
+/// The time after which a test gives up, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A fake NVML library with its scenario, in a folder of its own.
+/// A fake NVML library with its scenario in a temporary folder.
 pub(crate) struct Fake {
     folder: TempDir,
     library: PathBuf,
 }
 
 impl Fake {
-    /// `scenario` is TOML, as `tests/fake-nvml/scenarios/example.toml` describes it.
+    /// Creates a library. `scenario` is TOML in the format of
+    /// `tests/fake-nvml/scenarios/example.toml`.
     pub(crate) fn new(scenario: &str) -> Self {
         Self::without(scenario, &[])
     }
 
-    /// The same, with functions that the library does not have.
+    /// Creates a library that lacks these functions.
     pub(crate) fn without(scenario: &str, hidden: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let library = fake_nvml::install(folder.path(), hidden);
@@ -66,18 +67,18 @@ impl Fake {
         self.path("control.sock")
     }
 
-    /// `gpumon` with these arguments, over this library.
+    /// Returns `gpumon` with these arguments and this library.
     pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
         let mut command = gpumon(arguments);
         command
             .env("GPUMON_NVML_LIB", &self.library)
             .env("GPUMON_FAKE_NVML_SCENARIO", self.path("scenario.toml"))
-            // Servers of other tests must not be in the way, nor this machine's own.
+            // The command must not find servers of other tests or of this machine.
             .env("GPUMON_CONTROL", self.control());
         command
     }
 
-    /// What `gpumon --json` says.
+    /// Returns the output of `gpumon --json`.
     pub(crate) fn json(&self) -> Value {
         let output = self.gpumon(&["--json"]).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
@@ -85,14 +86,14 @@ impl Fake {
     }
 }
 
-/// Copies a program by another process. A file that this process writes can stay open in a child of
-/// another test, and then it cannot be executed ("Text file busy").
+/// Copies a program with `cp`. If this process wrote the file, a child of another test could keep
+/// it open, and it could not be executed ("Text file busy").
 pub(crate) fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
     let status = Command::new("cp").arg(from).arg(to).status().unwrap();
     assert!(status.success(), "{}", to.display());
 }
 
-/// `gpumon` with these arguments, and nothing of this machine's settings.
+/// Returns `gpumon` with these arguments, without the settings of this machine.
 pub(crate) fn gpumon(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpumon"));
     command
@@ -106,21 +107,21 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env_remove("GPUMON_CONFIG")
         .env_remove("GPUMON_DATA_DIR")
         .env("XDG_CONFIG_HOME", "/nonexistent")
-        // This machine's own service must not be in the way.
+        // The command must not find this machine's own service.
         .env("GPUMON_NO_JOIN", "1")
         .env_remove("GPUMON_TOKEN")
         .env_remove("GPUMON_TOKEN_FILE")
         .env_remove("GPUMON_WEB_CONFIG")
         .env_remove("COLORFGBG");
     if arguments.first() == Some(&"smi") {
-        // What is not done must not reach this machine's nvidia-smi, which would do it.
+        // Unsupported commands must not reach this machine's nvidia-smi, which would execute them.
         command.env_remove("PATH");
     }
     command
 }
 
-/// Returns the same command without the capabilities by which root opens files that a tree refuses
-/// with `make_busy` and `forbid`.
+/// Returns the same command without the capabilities that let root open files refused by
+/// `make_busy` and `forbid`.
 pub(crate) fn without_capabilities(command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -142,14 +143,14 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether this refuses what was asked: in one line of gpumon's, or in clap's form.
+/// Returns whether the message is a refusal: one line of gpumon, or an error in clap's format.
 pub(crate) fn is_refusal(message: &str) -> bool {
     let is_own = message.starts_with("gpumon: ") && message.trim_end().lines().count() == 1;
     is_own || (message.starts_with("error: ") && message.trim_end().ends_with("try '--help'."))
 }
 
-/// Runs, checks that it is refused with this code and says these words, and gives what it has
-/// printed nevertheless.
+/// Runs the command and checks that it is refused with this code and these words. Returns its
+/// standard output.
 #[track_caller]
 pub(crate) fn refused(command: Command, code: i32, words: &str) -> String {
     refused_with(command, code, &[words])
@@ -177,14 +178,14 @@ pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The JSON objects that stand a line each.
+/// Parses one JSON object per line.
 pub(crate) fn json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-/// What it says is read when it has ended.
+/// Starts a command. Its output can be read when it has ended.
 pub(crate) fn started(mut command: Command) -> Child {
     command
         .stdin(Stdio::null())
@@ -194,7 +195,7 @@ pub(crate) fn started(mut command: Command) -> Child {
         .unwrap()
 }
 
-/// The state of each GPU.
+/// Returns the state of each GPU.
 pub(crate) fn health(sample: &Value) -> Vec<&str> {
     sample["gpus"]
         .as_array()
@@ -213,7 +214,7 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Does this with each, so many at a time.
+/// Calls the function for each item, with this many threads.
 pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -227,12 +228,12 @@ pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T)
     });
 }
 
-/// The numbers of samples of repeated attempts. A busy machine leaves samples out, and some
-/// readings need several.
+/// The number of samples of repeated attempts. A busy machine skips samples, and some readings need
+/// several.
 const SAMPLES: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
-/// Returns the first run with a sample that has every reading, up to that sample. `run` gets the
-/// number of samples to take.
+/// Returns the first run in which some sample has every reading, up to that sample. `run` receives
+/// the number of samples.
 pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
     SAMPLES
         .into_iter()
@@ -240,8 +241,8 @@ pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
         .expect("one of the runs has a sample with every reading")
 }
 
-/// Repeats a check until no complaint is left that every attempt had. `check` gets the number of
-/// samples to take.
+/// Repeats a check until each complaint was absent in at least one attempt. `check` receives the
+/// number of samples.
 #[track_caller]
 pub(crate) fn complains_of_nothing(check: impl Fn(u32) -> Vec<String>) {
     let mut complaints = check(SAMPLES[0]);

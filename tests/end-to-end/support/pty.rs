@@ -8,9 +8,9 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-/// A terminal of this size: the side of whoever looks at it, and that of the programs in it.
+/// Opens a terminal of this size. Returns the viewer's side and the program's side.
 pub(super) fn open(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
-    // A program that holds the outside of a terminal keeps it open.
+    // The program must not inherit the viewer's side, because it would keep the terminal open.
     let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&outside).unwrap();
     unlockpt(&outside).unwrap();

@@ -1,4 +1,4 @@
-//! What `gpumon collect` wrote, and which readings are in it.
+//! The output of `gpumon collect`, and the readings in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,16 @@ use serde_json::Value;
 
 use super::{Fake, json_lines, stderr, stdout};
 
-/// The lines of one run.
 pub(crate) struct Records(Vec<Value>);
 
-/// The readings that are there, by path: `sample.power.draw_watts`, with `[]` for each entry of a
-/// list.
+/// The present readings by path, for example `sample.power.draw_watts`. List items have `[]`.
 pub(crate) type Present = BTreeMap<String, BTreeSet<String>>;
 
-/// The readings that are not, with their reason; a failure of the driver as `driver_error 999`.
+/// The reasons of absent readings by path. A failure of the driver is `driver_error 999`.
 pub(crate) type Absent = BTreeMap<String, String>;
 
 impl Fake {
-    /// What `gpumon collect` writes with these arguments. It has to end well.
+    /// Returns the output of `gpumon collect` with these arguments. The command must succeed.
     #[track_caller]
     pub(crate) fn collect(&self, arguments: &[&str]) -> Records {
         let output = self
@@ -35,7 +33,7 @@ impl Fake {
 }
 
 impl Records {
-    /// Those of this type, in their order.
+    /// Returns the records of this type in order.
     pub(crate) fn of(&self, kind: &str) -> impl DoubleEndedIterator<Item = &Value> {
         self.0.iter().filter(move |record| record["type"] == kind)
     }
@@ -58,7 +56,7 @@ impl Records {
         Some(self)
     }
 
-    /// Index and UUID of every GPU, as the last inventory has them.
+    /// Returns the index and UUID of every GPU in the last inventory.
     pub(crate) fn identities(&self) -> Vec<(u64, Option<String>)> {
         let gpus = self.last("inventory")["gpus"].as_array().unwrap();
         gpus.iter()
@@ -71,8 +69,8 @@ impl Records {
             .collect()
     }
 
-    /// The readings of one GPU that were there at any time, and the reasons of those that never
-    /// were. Some need two samples, and a busy machine may leave a beat out.
+    /// Returns the readings of one GPU that were present at any time, and the reasons of the
+    /// others. Some readings need two samples, and a busy machine may skip one.
     pub(crate) fn readings(&self, gpu: usize) -> (Present, Absent) {
         let (mut present, mut absent) = (Present::new(), Absent::new());
         let samples = self
@@ -112,7 +110,8 @@ fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut A
                 );
             }
             (None, Some(earlier), 2) => look_through(earlier, path, present, absent),
-            // Conditions, and since when a GPU does not respond, come and go with the values.
+            // Conditions, and the time since which a GPU does not respond, depend on the values, so
+            // they are left out.
             _ => {
                 for (name, field) in fields
                     .iter()

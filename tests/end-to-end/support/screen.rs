@@ -1,14 +1,13 @@
-//! What a terminal shows after a program has written to it: as much of a terminal as whole screens
-//! need.
+//! A simple terminal emulator: it supports the sequences that full-screen views need.
 
-/// Lines of cells, and where the next character goes.
+/// Lines of cells, and the position of the cursor.
 struct Screen {
     lines: Vec<Vec<char>>,
     row: usize,
     column: usize,
 }
 
-/// The lines of a screen after this was written.
+/// Returns the lines of a screen after this output.
 pub(super) fn shown(written: &str) -> String {
     let mut screen = Screen {
         lines: Vec::new(),
@@ -33,7 +32,7 @@ pub(super) fn shown(written: &str) -> String {
 }
 
 impl Screen {
-    /// Follows a control sequence, and gives what stands behind it.
+    /// Executes a control sequence, and returns the text after it.
     fn obey<'a>(&mut self, sequence: &'a str) -> &'a str {
         if let Some(query) = sequence.strip_prefix(']') {
             return query.split_once('\u{7}').map_or("", |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! A running `gpumon serve`, ended with the test.
+//! A running `gpumon serve`, which ends with the test.
 
 use std::{
     fs,
@@ -12,17 +12,17 @@ use super::{Answer, Fake, Stream, ask};
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) port: u16,
-    /// Held so that what the server writes later finds somebody.
+    /// The log stays open so that the server can write to it.
     log: Option<BufReader<ChildStderr>>,
 }
 
 impl Server {
-    /// Serves the fake GPUs on a free port.
+    /// Starts a server for the fake GPUs on a free port.
     pub(crate) fn over(fake: &Fake, arguments: &[&str]) -> Self {
         Self::start(fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
-    /// Serves on the port that the command's first message names.
+    /// Starts a server and reads its port from its first message.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut messages = BufReader::new(child.stderr.take().unwrap());
@@ -42,7 +42,7 @@ impl Server {
         }
     }
 
-    /// The next line of its log.
+    /// Returns the next line of the log.
     pub(crate) fn next_message(&mut self) -> String {
         let mut message = String::new();
         self.log
@@ -53,7 +53,7 @@ impl Server {
         message
     }
 
-    /// Ends it, and gives all of its log that has not been read.
+    /// Ends the server, and returns the unread part of its log.
     pub(crate) fn end_and_read_log(mut self) -> String {
         self.terminate();
         let mut log = String::new();
@@ -78,7 +78,7 @@ impl Server {
         Stream::connect(self.port, "").await
     }
 
-    /// The PID of the collector, this server's only child.
+    /// Returns the PID of the collector, the server's only child.
     pub(crate) fn collector(&self) -> Option<u32> {
         let id = self.child.id();
         let children =
@@ -95,7 +95,7 @@ impl Server {
             .ok()
     }
 
-    /// Asks it to end, and says how it did and how long it took.
+    /// Sends SIGTERM. Returns the exit status and the time until the exit.
     pub(crate) fn terminate(&mut self) -> (ExitStatus, Duration) {
         signal("-TERM", self.child.id());
         let begun = Instant::now();
@@ -110,7 +110,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends a signal, by the name kill(1) knows.
+/// Sends a signal by its name for kill(1).
 pub(crate) fn signal(name: &str, pid: u32) {
     let sent = Command::new("kill")
         .args([name, &pid.to_string()])

@@ -13,7 +13,7 @@ use super::PATIENCE;
 
 pub(crate) struct Stream {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// What binary messages are a stream of.
+    /// The decompressor, because all binary messages are parts of one stream.
     inflate: Decompress,
 }
 
@@ -22,7 +22,7 @@ impl Stream {
         Self::connect_with(format!("ws://localhost:{port}/api/v1/stream{query}")).await
     }
 
-    /// The same with headers.
+    /// Connects with headers.
     pub(crate) async fn connect_with(request: impl IntoClientRequest + Unpin) -> Self {
         let (socket, _) = timeout(PATIENCE, connect_async(request))
             .await
@@ -34,7 +34,7 @@ impl Stream {
         }
     }
 
-    /// The next frame; `None` where the server closed the connection.
+    /// Returns the next frame; `None` if the server closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             match timeout(PATIENCE, self.socket.next())
@@ -58,7 +58,7 @@ impl Stream {
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// The next frame that is wanted; those before it are left out.
+    /// Returns the next frame that meets this condition, and discards those before it.
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let begun = std::time::Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -78,7 +78,7 @@ impl Stream {
         self.socket.send(Message::text(text)).await.unwrap();
     }
 
-    /// Sends what the server may refuse before it has all of it.
+    /// Sends a message. The server may close the connection before it has received all of it.
     pub(crate) async fn send_at_risk(&mut self, text: &str) {
         let _ = self.socket.send(Message::text(text)).await;
     }

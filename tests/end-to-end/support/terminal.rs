@@ -1,4 +1,4 @@
-//! A terminal of some size, with a program in it.
+//! A terminal of a given size with a program in it.
 
 use std::{
     fs::File,
@@ -16,13 +16,13 @@ pub(crate) struct Terminal {
     pub(crate) child: Child,
     screen: File,
     written: Receiver<Vec<u8>>,
-    /// All that was written so far.
+    /// The complete output so far.
     pub(crate) text: String,
 }
 
 impl Terminal {
-    /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colors unless
-    /// the command says else.
+    /// Starts the program in a terminal of this size, which supports UTF-8 and colors unless the
+    /// command sets other variables.
     pub(crate) fn with(mut command: Command, columns: u16, rows: u16) -> Self {
         let (screen, inside) = pty::open(columns, rows);
         let given = |name: &str| command.get_envs().any(|(known, _)| known == name);
@@ -40,13 +40,14 @@ impl Terminal {
             .stderr(stdio(&inside))
             .spawn()
             .unwrap();
-        // The command keeps what it was given; with it, the terminal ends with the program.
+        // The command has a copy of the program's side. When all copies are closed, the terminal
+        // ends with the program.
         drop((command, inside));
         let screen = File::from(screen);
         let (mut reader, (tell, written)) = (screen.try_clone().unwrap(), mpsc::channel());
         thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // A terminal whose last program has ended fails to be read.
+            // When the last program has ended, reading from the terminal fails.
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 if tell.send(buffer[..count].to_vec()).is_err() {
                     return;
@@ -61,7 +62,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until what was written is as it should be.
+    /// Waits until the output meets this condition.
     #[track_caller]
     pub(crate) fn until(&mut self, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
@@ -75,7 +76,7 @@ impl Terminal {
         }
     }
 
-    /// All that the program writes until it ends, and its exit code.
+    /// Waits until the program ends. Returns its output and its exit code.
     pub(crate) fn finish(mut self) -> (String, Option<i32>) {
         let code = self.child.wait().unwrap().code();
         while let Ok(bytes) = self.written.recv_timeout(PATIENCE) {
@@ -86,12 +87,12 @@ impl Terminal {
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         pty::set_size(&self.screen, columns, rows);
-        // The kernel tells the programs of a session whose terminal it is; a test has none.
+        // The kernel only notifies programs whose session has this terminal, which a test does not
+        // set up.
         signal("-WINCH", self.child.id());
     }
 
-    /// What the terminal shows after these bytes, line by line: only as much of a terminal as
-    /// gpumon makes use of.
+    /// Returns the lines of each frame in the output.
     pub(crate) fn frames(&self) -> Vec<Vec<String>> {
         let frames = self.text.split("\u{1b}[?2026h\u{1b}[H").skip(1);
         let whole = frames.filter_map(|frame| frame.split_once("\u{1b}[J\u{1b}[?2026l"));

@@ -1,4 +1,4 @@
-//! Certificates that a test makes for itself, and a client that speaks TLS.
+//! Certificates for tests, and a client that uses TLS.
 
 use std::{
     fs::{self, Permissions},
@@ -22,10 +22,10 @@ use super::{
     http::{Answer, try_exchange},
 };
 
-/// Who signs certificates.
+/// A certificate authority for tests.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// A certificate and its key, in PEM.
+/// A certificate and its key in PEM format.
 pub(crate) struct Identity {
     certificate: String,
     key: String,
@@ -45,7 +45,7 @@ impl Authority {
         self.0.pem()
     }
 
-    /// For a server or a client of these names, the first of which is its common name.
+    /// Issues a certificate for a server or client with these names. The first is the common name.
     pub(crate) fn issue(&self, names: &[&str]) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut parameters = CertificateParams::new(names.clone()).unwrap();
@@ -60,7 +60,8 @@ impl Authority {
         }
     }
 
-    /// One that trusts this authority, shows this certificate and speaks these versions.
+    /// Returns a client that trusts this authority, presents this certificate and supports these
+    /// versions.
     pub(crate) fn client_with(
         &self,
         own: Option<&Identity>,
@@ -112,7 +113,8 @@ impl TlsClient {
         StreamOwned::new(connection, stream)
     }
 
-    /// `GET /path` and such, with these headers; an error where the connection does not come about.
+    /// Sends a request such as `GET /path` with these headers. Returns an error if the connection
+    /// fails.
     pub(crate) fn try_ask(
         &self,
         port: u16,
@@ -134,7 +136,7 @@ impl TlsClient {
     }
 }
 
-/// Takes the place of a file at once, as programs that renew certificates do it.
+/// Replaces a file atomically, like programs that renew certificates.
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {
     let new = PathBuf::from(format!("{}.new", path.display()));
     fs::write(&new, text).unwrap();

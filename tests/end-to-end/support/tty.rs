@@ -1,4 +1,4 @@
-//! A program on a terminal of its own, which is typed at and read as a person reads it.
+//! A program on its own terminal, with simulated input and a simulated screen.
 
 use std::{
     fs::File,
@@ -20,15 +20,15 @@ use rustix::{
 
 use super::{PATIENCE, eventually, pty, screen::shown};
 
-/// Follows all that a program wrote. No program writes it.
+/// A byte that no program writes. It marks the end of the output.
 const END: u8 = 0;
 
-/// A terminal with a program on it, which ends with the test.
+/// A terminal with a program, which ends with the test.
 pub(crate) struct Tty {
     pub(crate) child: Child,
-    /// `None` once it has been closed, as a window is.
+    /// The viewer's side; `None` after the terminal was closed.
     keyboard: Option<File>,
-    /// Held so that the terminal stays when the program leaves it.
+    /// The program's side is kept open so that the terminal remains after the program ends.
     program_side: OwnedFd,
     written: Arc<Mutex<Vec<u8>>>,
     is_closed: Arc<AtomicBool>,
@@ -38,12 +38,12 @@ pub(crate) struct Tty {
 impl Tty {
     /// Starts a command on a terminal of this size.
     pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
-        // It becomes the controlling terminal, as of a login shell.
+        // The terminal becomes the controlling terminal, like that of a login shell.
         Self::below(&["setsid", "--ctty", "--wait"], command, columns, rows)
     }
 
-    /// The same on a terminal that is not that of its session, so that it gets no signal when the
-    /// terminal is closed.
+    /// Starts a command on a terminal that is not the controlling terminal, so that it gets no
+    /// signal when the terminal is closed.
     pub(crate) fn of_no_session(command: &Command, columns: u16, rows: u16) -> Self {
         Self::below(&["setsid", "--wait"], command, columns, rows)
     }
@@ -73,7 +73,8 @@ impl Tty {
         let reader = thread::spawn(move || {
             let mut part = [0; 4096];
             while !closed.load(SeqCst) {
-                // Not forever: whoever waits in a read keeps a terminal open.
+                // The wait is short, because a process that waits in a read keeps the terminal
+                // open.
                 let soon = Timespec {
                     tv_sec: 0,
                     tv_nsec: 50_000_000,
@@ -97,7 +98,7 @@ impl Tty {
         }
     }
 
-    /// Closes the terminal, as a window or a connection is closed.
+    /// Closes the terminal, like a closed window or connection.
     pub(crate) fn hang_up(&mut self) {
         self.is_closed.store(true, SeqCst);
         self.reader.take().map(JoinHandle::join);
@@ -116,12 +117,12 @@ impl Tty {
         pty::set_size(self.keyboard.as_ref().unwrap(), columns, rows);
     }
 
-    /// All that was written so far, escape sequences included.
+    /// Returns the complete output so far, including escape sequences.
     pub(crate) fn written(&self) -> String {
         String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
     }
 
-    /// Looks only at what is written from now on.
+    /// Discards the output so far.
     pub(crate) fn forget(&self) {
         self.written.lock().unwrap().clear();
     }
@@ -150,7 +151,7 @@ impl Tty {
         }
     }
 
-    /// Whether keys are echoed and come by lines, as a shell wants it.
+    /// Returns whether input is echoed and read line by line, as a shell requires.
     pub(crate) fn is_as_before(&self) -> bool {
         tcgetattr(&self.program_side)
             .unwrap()
@@ -158,7 +159,7 @@ impl Tty {
             .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// The program's own PID: the one below `setsid`, where that had to fork.
+    /// Returns the PID of the program. If `setsid` had to fork, it is that of its child.
     pub(crate) fn pid(&self) -> u32 {
         let id = self.child.id();
         let children =
@@ -169,7 +170,7 @@ impl Tty {
             .map_or(id, |child| child.parse().unwrap())
     }
 
-    /// Waits for the end of the program, and until all that it wrote has been read.
+    /// Waits until the program has ended and all of its output was read.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         eventually("the program ends", || {
@@ -180,14 +181,14 @@ impl Tty {
             eventually("the terminal is read to its end", || {
                 self.written.lock().unwrap().contains(&END)
             });
-            // A process that outlives the program may have written more behind it.
+            // A process that outlives the program may have written more after the mark.
             self.written.lock().unwrap().retain(|byte| *byte != END);
         }
         status.unwrap()
     }
 }
 
-/// Sets and removes what another command does.
+/// Copies the environment changes of one command to another.
 pub(crate) fn set_variables_of(command: &mut Command, other: &Command) {
     for (name, value) in other.get_envs() {
         match value {

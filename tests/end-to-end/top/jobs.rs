@@ -1,4 +1,4 @@
-//! Job control, and signals that `gpumon top` itself gets.
+//! Job control of `gpumon top`, and its handling of signals.
 
 use std::process::Command;
 
@@ -36,7 +36,7 @@ fn it_stops_as_other_programs_do_and_goes_on() {
     quit(&mut terminal, "q");
 }
 
-/// An interactive bash on a terminal, as a person has it, and `top` as it is typed there.
+/// Starts an interactive bash on a terminal, in which `top` is an alias of the command.
 pub(super) fn start_shell(fake: &Fake) -> Tty {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-i"])
@@ -54,7 +54,7 @@ pub(super) fn start_shell(fake: &Fake) -> Tty {
     terminal
 }
 
-/// A shell that runs this, with the command as its arguments.
+/// Returns a shell that runs a script with the command as its arguments.
 fn in_shell(script: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell
@@ -65,13 +65,13 @@ fn in_shell(script: &str, command: &Command) -> Command {
     shell
 }
 
-/// The one letter for what a process does; `None` where there is no such process.
+/// Returns the letter for a process's state; `None` if there is no such process.
 fn state_of(pid: &str) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ").unwrap().1.chars().next()
 }
 
-/// Whether the shell's job has come so far that a request to end does not kill it.
+/// Returns whether the shell's job already handles SIGTERM.
 fn handles_requests_to_end(pid: &str) -> bool {
     // SIGTERM is the 15th signal.
     const SIGTERM: u64 = 1 << 14;
@@ -84,14 +84,14 @@ fn handles_requests_to_end(pid: &str) -> bool {
     is_top && handled.is_some_and(|signals| signals & SIGTERM != 0)
 }
 
-/// Has the shell end its job, of which it is told that all went well.
+/// Ends the job with `kill`. The shell must report that it is done.
 fn end_job(terminal: &mut Tty) {
     let pid = terminal.pid().to_string();
     eventually("the job handles signals", || handles_requests_to_end(&pid));
     terminal.forget();
     terminal.press("kill %1\r");
     eventually("the job ends", || state_of(&pid).is_none());
-    // The shell tells it before the next prompt.
+    // The shell reports this before the next prompt.
     terminal.press("\r");
     terminal.wait_for("Done");
 }
@@ -100,7 +100,7 @@ fn end_job(terminal: &mut Tty) {
 fn a_terminal_that_is_closed_ends_it_quietly() {
     let fake = Fake::new("gpus = 1");
     let complaints = fake.path("complaints");
-    // With the signal, without it and something to draw, and without it and nothing to draw.
+    // The cases are: with the signal; without the signal but with something to draw; without both.
     for (in_session, interval_ms) in [(true, "60000"), (false, "100"), (false, "60000")] {
         for into_file in [false, true] {
             let mut command = top(&fake, &["--interval-ms", interval_ms]);
@@ -131,13 +131,13 @@ fn a_terminal_that_is_closed_ends_it_quietly() {
 fn a_stopped_job_can_be_ended_and_brought_back() {
     let fake = Fake::new("gpus = 1");
     let mut terminal = start_shell(&fake);
-    // What is typed is echoed, so that what is waited for is put together by the shell.
+    // Typed text is echoed, so the shell builds the expected text from two parts.
     terminal.press("top\r");
     terminal.wait_for("WHAT");
     terminal.press("\u{1a}");
     terminal.wait_for("Stopped");
     end_job(&mut terminal);
-    // Behind, it touches nothing; in front again, it goes on.
+    // In the background, the program leaves the terminal alone. In the foreground, it continues.
     terminal.press("top\r");
     terminal.wait_for("WHAT");
     terminal.press("\u{1a}");
@@ -168,7 +168,7 @@ fn a_job_that_was_stopped_or_started_behind_can_be_ended() {
     terminal.press("sleep 2; jobs -r | wc -l | sed 's/^/running: /'\r");
     terminal.wait_for("running: 1");
     end_job(&mut terminal);
-    // Stopped by somebody else, it had no chance to give the terminal back.
+    // SIGSTOP from another process leaves the program no time to restore the terminal.
     terminal.press("top\r");
     terminal.wait_for("WHAT");
     signal("-STOP", terminal.pid());
@@ -182,7 +182,8 @@ fn a_job_that_nobody_can_bring_back_ends() {
     let fake = Fake::new("gpus = 1");
     let mut terminal = start_shell(&fake);
     let pid_file = fake.path("pid");
-    // The inner shell leaves while its job waits behind; the outer one never had that job.
+    // The inner shell exits while its job waits in the background. The outer shell never had that
+    // job.
     let inner = format!(
         "set -m; eval \"$TOP &\"; echo $! > {}; sleep 2; kill -0 $!; echo \"waits: \"$?",
         pid_file.display()
@@ -207,7 +208,7 @@ fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
         ("-XCPU", 24),
     ] {
         let fake = Fake::new("gpus = 1");
-        // No file of the memory is wanted of those that leave one.
+        // Signals with a core dump must not write one.
         let command = in_shell("ulimit -c 0; exec \"$@\"", &top(&fake, &[]));
         let mut terminal = Tty::start(&command, 80, 24);
         terminal.wait_for("WHAT");

@@ -1,4 +1,4 @@
-//! `gpumon top`, on a terminal.
+//! Tests of `gpumon top` on a terminal.
 
 mod jobs;
 mod processes;
@@ -13,7 +13,7 @@ use crate::support::{
 const ENTERS: &str = "\u{1b}[?1049h";
 const LEAVES: &str = "\u{1b}[?1049l";
 
-/// `top` over fake GPUs, with nothing of this machine's settings.
+/// Returns `top` over fake GPUs, without the settings of this machine.
 fn top(fake: &Fake, arguments: &[&str]) -> Command {
     let mut command = fake.gpumon(&[&["top"], arguments].concat());
     command
@@ -24,14 +24,14 @@ fn top(fake: &Fake, arguments: &[&str]) -> Command {
     command
 }
 
-/// Ends it by these keys.
+/// Ends the program with these keys.
 #[track_caller]
 fn quit(terminal: &mut Tty, keys: &str) {
     terminal.press(keys);
     assert!(terminal.ended().success());
 }
 
-/// Writes the settings that it reads.
+/// Writes the settings file of the program.
 fn configure(fake: &Fake, settings: &str) {
     std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
     std::fs::write(
@@ -54,7 +54,7 @@ fn it_shows_gpus_takes_keys_and_gives_the_terminal_back() {
     terminal.wait_for("everything anew");
     terminal.press("\u{1b}");
     terminal.forget();
-    // Another size is drawn anew.
+    // The view is redrawn after a change of size.
     terminal.resize(140, 40);
     terminal.wait_for("Charts");
     quit(&mut terminal, "q");
@@ -99,7 +99,7 @@ fn charts_begin_with_all_that_a_server_remembers() {
     let control = fake.control();
     let _server = Server::over(&fake, &["--control", control.to_str().unwrap()]);
     configure(&fake, "metrics = [\"sm-clock\"]\nrange_s = 60\n");
-    // The clock is none of those that a server tells without being asked.
+    // A server does not send the clock unless it is requested.
     eventually("a frame has a line of several seconds", || {
         let frame = stdout(&top(&fake, &["--once"]).output().unwrap());
         let chart = frame
@@ -166,7 +166,7 @@ fn one_frame_is_printed_where_it_is() {
         "{}",
         stderr(&missing)
     );
-    // On a terminal it is as large as that, in colors, and nothing is taken over.
+    // On a terminal, the output has its size and colors, and does not use the alternate screen.
     let mut terminal = Tty::start(&top(&fake, &["--once"]), 100, 30);
     terminal.wait_for("WHAT");
     assert!(terminal.ended().success());
@@ -187,7 +187,7 @@ fn a_recording_of_collect_is_played() {
     terminal.wait_for("replay");
     terminal.wait_for("at its end");
     quit(&mut terminal, "q");
-    // What is no recording is refused before the screen is taken over.
+    // An invalid recording is refused before the alternate screen is used.
     let mut file = std::fs::OpenOptions::new()
         .append(true)
         .open(&recording)
@@ -264,7 +264,7 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     .unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--config", file.to_str().unwrap()]), 100, 30);
     terminal.wait_for("WHAT");
-    // F2, and to the third page.
+    // Open the setup with F2, and go to the third page.
     terminal.press("\u{1b}OQ");
     terminal.wait_for("[x] memory");
     terminal.press("\t\t");
@@ -356,12 +356,12 @@ fn a_terminal_of_any_size_is_drawn_on() {
 #[test]
 fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     let fake = Fake::new("gpus = 1");
-    // A folder is no file.
+    // A directory is not a valid file.
     std::fs::create_dir_all(fake.path("config/gpumon/config.toml")).unwrap();
     let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
     terminal.wait_for("is not a regular file");
     quit(&mut terminal, "q");
-    // One that is named and not there yet is where W writes.
+    // If the named file does not exist, the key W creates it.
     let new = fake.path("new.toml");
     let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
     terminal.wait_for("new.toml does not exist yet; W creates it");

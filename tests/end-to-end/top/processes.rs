@@ -1,4 +1,4 @@
-//! Processes: signals to them, the screen of one, and their tree.
+//! Processes in `gpumon top`: signals, details, and the process tree.
 
 use std::{
     io::{BufRead, BufReader},
@@ -48,7 +48,7 @@ fn tagged_processes_get_a_signal_after_one_question() {
     let fake = Fake::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for(&sleepers[2].id().to_string());
-    // The first two of the list, which tagging goes down.
+    // Tagging moves the cursor down, so these are the first two processes of the list.
     terminal.press("\u{1b}[B");
     terminal.press("  K");
     terminal.wait_for("to 2 processes?");
@@ -115,9 +115,9 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
 fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reason() {
     use std::os::unix::process::CommandExt;
     let mut busy = Command::new("sh");
-    // It ends by itself, whatever becomes of this test.
+    // The process ends by itself, even if the test fails.
     busy.args(["-c", "ulimit -t 20; while :; do :; done"]);
-    // Only root can be another user.
+    // Only root can start a process of another user.
     if rustix::process::geteuid().is_root() {
         busy.uid(65534);
     }
@@ -137,7 +137,7 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     eventually("its CPU time is compared", || {
         let row = row(pid);
         let words: Vec<_> = row.split_whitespace().collect();
-        // GPU, PID, USER, MEMORY in GiB, what it takes of GPU, its SM, ..., CPU, HOST MEM, TIME,
+        // The columns are GPU, PID, USER, MEMORY in GiB, GPU use, SM, ..., CPU, HOST MEM, TIME,
         // WHAT.
         let host = words
             .iter()
@@ -168,7 +168,7 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
 
 #[test]
 fn a_tree_has_the_shell_above_the_process() {
-    // It ends by itself, whatever becomes of this test.
+    // The process ends by itself, even if the test fails.
     let mut shell = Command::new("sh");
     let mut shell = shell
         .args(["-c", "sleep 60 & echo $!; wait"])

@@ -1,4 +1,4 @@
-//! The theme that follows the background of the terminal.
+//! The automatic theme, which follows the background of the terminal.
 
 use std::{process::Command, thread, time::Duration};
 
@@ -8,11 +8,11 @@ use crate::support::{Fake, Tty};
 const QUERY: &str = "\u{1b}]11;?\u{7}";
 const LIGHT: &str = "\u{1b}]11;rgb:ffff/ffff/ffff\u{7}";
 const DARK: &str = "\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{1b}\\";
-/// How utilization begins in the two themes.
+/// The color sequences of utilization in the two themes.
 const ON_LIGHT: &str = "38;5;25;";
 const ON_DARK: &str = "38;5;12;";
 
-/// Starts it and waits for the query, which comes with the first frame.
+/// Starts the program and waits for the query, which is sent with the first frame.
 fn start(fake: &Fake, arguments: &[&str]) -> Tty {
     let terminal = Tty::start(&top(fake, arguments), 100, 30);
     terminal.wait_for_sequence(QUERY);
@@ -33,7 +33,7 @@ fn light_terminal_alone_gets_light_theme() {
     quit(&mut terminal, "q");
     let mut terminal = start(&fake, &["--interval-ms", "60000"]);
     terminal.press(DARK);
-    // The theme after it looks different.
+    // The help redraws the screen, so it shows the current theme.
     terminal.press("?");
     terminal.wait_for("everything anew");
     assert!(!terminal.written().contains(ON_LIGHT));
@@ -55,7 +55,8 @@ fn late_answer_is_not_read_as_keys() {
         thread::sleep(Duration::from_millis(100));
     }
     terminal.wait_for_sequence(ON_LIGHT);
-    // Each 1 that is read as a key shows another view, and `]` is reported as not assigned.
+    // If a 1 of the answer were read as a key, another view would be shown, and `]` would be
+    // reported as not assigned.
     terminal.wait_for("Network TX");
     assert!(!terminal.written().contains("assigned"));
     quit(&mut terminal, "q");
@@ -100,7 +101,7 @@ fn query_is_sent_only_for_automatic_theme() {
     }
     configure(&fake, "theme = \"monochrome\"\n");
     check(&top(&fake, &[]), "q");
-    // The one behind it is chosen by a key.
+    // The automatic theme can be selected with a key.
     let mut terminal = Tty::start(&top(&fake, &[]), 100, 30);
     terminal.wait_for("WHAT");
     terminal.press("C");
@@ -114,7 +115,7 @@ fn query_is_sent_only_for_automatic_theme() {
 fn shell_never_gets_an_answer() {
     let fake = Fake::new("gpus = 1");
     let mut terminal = super::jobs::start_shell(&fake);
-    // Behind, it does not ask.
+    // In the background, the program sends no query.
     terminal.press("top &\r");
     terminal.press("sleep 2; jobs -r | wc -l | sed 's/^/running: /'\r");
     terminal.wait_for("running: 1");
@@ -130,7 +131,7 @@ fn shell_never_gets_an_answer() {
         terminal.wait_for_sequence(LEAVES);
         terminal.press("\recho the \"end\"\r");
         terminal.wait_for("the end");
-        // The shell would show it.
+        // The shell would echo an answer that it received.
         assert!(
             !terminal.written().contains("rgb:"),
             "{}",

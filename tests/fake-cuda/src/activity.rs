@@ -1,5 +1,4 @@
-//! What is done on the devices, for the fake NVML to tell: kernels and copies with the time that
-//! they take.
+//! The activity of the devices, which the fake NVML reports: kernels and copies with their times.
 
 use std::{cell::Cell, time::Duration};
 
@@ -10,19 +9,19 @@ use crate::{
     state::{State, current},
 };
 
-/// What each of an H200's multiprocessors has at most.
+/// The limits of each multiprocessor of an H200.
 pub(crate) const WARPS: u32 = 64;
 const BLOCKS: u32 = 32;
 const THREADS_OF_A_WARP: u32 = 32;
 pub(crate) const MEMORY_MHZ: u32 = 3201;
 
 thread_local! {
-    /// What the kernel that is just being started has told of itself.
+    /// The activity that the kernel being started has recorded.
     static TOLD: Cell<Activity> = const { Cell::new(Activity::NONE) };
 }
 
-/// The kernel that is just being started reads and writes so much of the device's memory. One that
-/// does not say so writes its result and no more.
+/// Records the bytes of device memory that the kernel being started reads and writes. Without a
+/// record, only the written result counts.
 pub(crate) fn moves(bytes: usize) {
     tell(Activity {
         dram_bytes: bytes as u64,
@@ -30,20 +29,20 @@ pub(crate) fn moves(bytes: usize) {
     });
 }
 
-/// What computes in a multiprocessor.
+/// The units of a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Tensor cores, on half-precision and narrower floating-point numbers.
+    /// Tensor cores with half-precision and narrower floating-point numbers.
     Half,
-    /// Tensor cores, on integers.
+    /// Tensor cores with integers.
     Integer,
-    /// Tensor cores, on double-precision numbers.
+    /// Tensor cores with double-precision numbers.
     Double,
-    /// Single-precision units.
     Single,
 }
 
-/// It has units do so many operations, of which those of a multiprocessor do so many in a clock.
+/// Records the operations of the kernel being started. A multiprocessor's units do `in_a_clock` of
+/// them per clock.
 pub(crate) fn has_units_do(unit: Unit, operations: u64, in_a_clock: u64) {
     let clocks = operations.div_ceil(in_a_clock);
     tell(match unit {
@@ -70,8 +69,8 @@ fn tell(activity: Activity) {
     TOLD.set(TOLD.get().and(activity));
 }
 
-/// What the kernel that was started has done, by what it told and where nothing else by what it
-/// wrote.
+/// Takes the recorded activity of the kernel that was started. If it has recorded no memory
+/// traffic, the written bytes count.
 pub(crate) fn told(written_bytes: usize) -> Activity {
     let told = TOLD.replace(Activity::NONE);
     let dram_bytes = if told.dram_bytes == 0 {
@@ -89,7 +88,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Blocks go to the multiprocessor that has the fewest of them, as long as one has room.
+    /// Returns the share of multiprocessors and warps that the grid uses. Blocks are spread evenly
+    /// until the multiprocessors are full.
     pub(crate) fn load(self, multiprocessors: u32) -> Load {
         let warps = self.threads.div_ceil(THREADS_OF_A_WARP).max(1);
         let room = multiprocessors * (WARPS / warps).min(BLOCKS);
@@ -102,7 +102,7 @@ impl Grid {
     }
 }
 
-/// What this process does on each device.
+/// The activity of this process on each device.
 pub(crate) struct Activities {
     writer: ActivityWriter,
     uuids: Vec<String>,
@@ -114,7 +114,7 @@ impl Activities {
         let peaks = Peaks {
             multiprocessors: f64::from(scenario.multiprocessors),
             sm_mhz: f64::from(scenario.sm_mhz),
-            // On both edges of the clock.
+            // Data is transferred at both edges of the clock.
             dram_bytes: f64::from(scenario.memory_bus_bits) / 8.0 * clock_hz * 2.0,
         };
         let uuids = (0..scenario.devices)
@@ -128,7 +128,7 @@ impl Activities {
 }
 
 impl State {
-    /// How much of a device a kernel takes.
+    /// Returns the part of a device that a kernel uses.
     pub(crate) fn load(&self, grid: Grid) -> Load {
         grid.load(self.scenario.multiprocessors)
     }
@@ -139,7 +139,7 @@ impl State {
         Some((device, writer.begin(uuids.get(device as usize)?, load)))
     }
 
-    /// It ends, and this is what it did.
+    /// Records the end of a kernel or copy, with its activity.
     pub(crate) fn end(&mut self, begun: Option<(u32, Begun)>, did: Activity) {
         if let Some((device, begun)) = begun {
             let Activities { writer, uuids } = &mut self.activities;
@@ -147,7 +147,7 @@ impl State {
         }
     }
 
-    /// It keeps the device busy from then on, while its stream waits.
+    /// Records that the device stays busy for a time in the future, while its stream waits.
     pub(crate) fn goes_on(&mut self, load: Load, after: Duration, time: Duration) {
         if let Ok(device) = current()
             && let Some(uuid) = self.activities.uuids.get(device as usize)
@@ -159,14 +159,14 @@ impl State {
         }
     }
 
-    /// A copy by the engines for it, which takes no multiprocessor.
+    /// Records a copy by the copy engines, which use no multiprocessor.
     pub(crate) fn copied(&mut self, did: Activity, copy: impl FnOnce()) {
         let begun = self.begin(Load::default());
         copy();
         self.end(begun, did);
     }
 
-    /// A copy from one device to another, which both take part in; within one, its memory alone.
+    /// Records a copy between two devices. Within one device, only its memory is used.
     pub(crate) fn copied_to_peer(
         &mut self,
         [from, to]: [u32; 2],
@@ -223,7 +223,7 @@ mod tests {
         loads(66, 1024, 0.5, 0.25);
         loads(132, 1024, 1.0, 0.5);
         loads(100_000, 1024, 1.0, 1.0);
-        // No more than 32 blocks each, however small they are.
+        // A multiprocessor runs at most 32 blocks, even if they are small.
         loads(100_000, 32, 1.0, 0.5);
         loads(1, 1, 1.0 / 132.0, 1.0 / 132.0 / 64.0);
     }

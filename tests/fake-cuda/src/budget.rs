@@ -1,10 +1,9 @@
-//! How much memory of each device there is, for this process and those that it shares them with.
+//! The memory of each device that this process can use, alone or together with other processes.
 
 use fake_gpu_state::Account;
 
 use crate::scenario::Scenario;
 
-/// The memory of all devices.
 pub(crate) struct Budget {
     account: Account,
     uuids: Vec<String>,
@@ -22,7 +21,7 @@ impl Budget {
         }
     }
 
-    /// Whether there was so much, which is taken then.
+    /// Takes memory if there is enough. Returns whether there was.
     pub(crate) fn take(&mut self, device: u32, bytes: u64) -> bool {
         self.account
             .take(&self.uuids[device as usize], bytes, self.total_bytes)

@@ -1,8 +1,8 @@
-//! What calls answer.
+//! The return codes of CUDA.
 
 use std::ffi::{CStr, c_int};
 
-/// A `CUresult`.
+/// A return code of CUDA (`CUresult`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) c_int);
 
@@ -22,7 +22,7 @@ impl Code {
     pub(crate) const LAUNCH_OUT_OF_RESOURCES: Self = Self(701);
     pub(crate) const DEVICE_UNAVAILABLE: Self = Self(46);
 
-    /// CUDA's name and words; `None` for a code that it does not have.
+    /// Returns CUDA's name and description; `None` for an unknown code.
     pub(crate) fn words(self) -> Option<(&'static CStr, &'static CStr)> {
         Some(match self {
             Self(0) => (c"CUDA_SUCCESS", c"no error"),
@@ -60,10 +60,10 @@ impl Code {
     }
 }
 
-/// How a call ended, inside.
+/// The result of a call within this library.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
-/// The same for who called.
+/// Returns the code for the caller.
 pub(crate) fn returned(outcome: Outcome) -> c_int {
     outcome.err().map_or(0, |code| code.0)
 }

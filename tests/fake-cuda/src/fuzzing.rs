@@ -1,8 +1,8 @@
-//! What fuzzing feeds with scenarios.
+//! Entry points for fuzzing.
 
 use crate::scenario::Scenario;
 
-/// Reads a scenario, and what it says of its devices.
+/// Parses a scenario and reads the devices in it.
 pub fn scenario(text: &str) {
     let Ok(scenario) = toml::from_str::<Scenario>(text) else {
         return;

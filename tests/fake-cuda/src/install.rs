@@ -1,4 +1,4 @@
-//! The built library for tests.
+//! Installation of the built library for tests.
 
 use std::{
     env,
@@ -6,15 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The name that programs look for.
+/// The file name that programs look for.
 const NAME: &str = "libcuda.so.1";
-/// The name that cargo gives the library.
+/// The file name that cargo uses.
 const BUILT: &str = "libfake_cuda.so";
 
-/// Puts the built library into `directory` as `libcuda.so.1` and returns its path there.
+/// Links the built library into `directory` as `libcuda.so.1`. Returns the path of the link.
 ///
 /// # Panics
-/// Where the library is not built, or something is in its place.
+/// Panics if the library is not built, or if the file exists.
 #[track_caller]
 pub fn install(directory: &Path) -> PathBuf {
     let place = directory.join(NAME);
@@ -24,7 +24,8 @@ pub fn install(directory: &Path) -> PathBuf {
     place
 }
 
-/// The library that cargo built together with the running test, in its folder or the one above.
+/// Returns the library that cargo has built for the running test. It is in the folder of the test
+/// or in its parent.
 fn built() -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
     let beside = test

@@ -1,20 +1,20 @@
-//! A libcuda.so.1 whose devices are this machine's processor, so that the real program is tested
-//! through the real `dlopen`, without a GPU.
+//! A libcuda.so.1 whose devices are this machine's processor. It tests the real program through the
+//! real `dlopen`, without a GPU.
 //!
-//! `GPUMON_FAKE_CUDA_SCENARIO` names the TOML file that says which devices there are and what goes
-//! wrong; `example.toml` describes every key. Without it there is one device, which is well.
+//! `GPUMON_FAKE_CUDA_SCENARIO` names a TOML file with the devices and their faults; `example.toml`
+//! describes every key. By default, there is one device without faults.
 //!
 //! By hand: `GPUMON_LIBCUDA=target/debug/libfake_cuda.so gpumon bench copy --size 16MiB`. In tests:
 //! [`install`].
 //!
-//! `GPUMON_FAKE_GPU_STATE` names a folder, and processes that have the same share the devices'
-//! memory. What each does on them stands there, too, and the fake NVML tells it.
+//! `GPUMON_FAKE_GPU_STATE` names a folder. Processes with the same folder share the memory of the
+//! devices. Their activity is stored there, and the fake NVML reports it.
 //!
-//! `exports` is the driver's interface; `state` is what one process holds of it, with its `budget`
-//! of memory, `pools` and `virtual_memory`, and `activity` what it does; `kernels` has for each
-//! kernel of the program, by its name, what it does.
+//! `exports` is the driver's interface. `state` is the state of one process, with its `budget` of
+//! memory, `pools`, `virtual_memory` and `activity`. `kernels` has a function for each kernel of
+//! the program.
 
-// A C interface is raw pointers; each block says why it may touch them.
+// A C interface uses raw pointers. Each unsafe block states why it is sound.
 #![allow(unsafe_code)]
 
 mod activity;

@@ -1,5 +1,5 @@
-//! Pools: memory that is taken from the device in large pieces and handed out in the order of a
-//! stream.
+//! Memory pools. A pool takes large pieces of memory from the device, and allocations follow the
+//! order of a stream.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use crate::{
     state::State,
 };
 
-/// What a pool takes from the device at least, as the driver does.
+/// The minimum size of a piece, as in the real driver.
 const PIECE: usize = 32 << 20;
 
-/// All pools, by their handles, which count from 1, and who has what of them.
+/// All pools by handle (starting at 1), and the blocks that were allocated from them.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
     made: usize,
     all: BTreeMap<usize, Pool>,
-    /// By address: the pool, and the size.
+    /// The pool and the size of each block, by address.
     blocks: BTreeMap<usize, (usize, usize)>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Pool {
     device: u32,
-    /// What it keeps when a stream has come to its end.
+    /// The memory in bytes that the pool keeps when a stream is synchronized.
     pub(crate) threshold: u64,
     pub(crate) reserved: usize,
     pub(crate) used: usize,
@@ -50,7 +50,7 @@ impl Pools {
 }
 
 impl State {
-    /// Memory of a pool, which grows where it has not so much.
+    /// Allocates memory from a pool, which grows if necessary.
     pub(crate) fn take_from_pool(&mut self, handle: usize, bytes: usize) -> Outcome<usize> {
         self.check()?;
         let &mut Pool {
@@ -80,7 +80,7 @@ impl State {
         self.pools.blocks.contains_key(&place)
     }
 
-    /// What was handed out is the pool's again, which keeps it.
+    /// Returns a block to its pool. The pool keeps the memory.
     pub(crate) fn give_to_pool(&mut self, place: usize) {
         if let Some((handle, bytes)) = self.pools.blocks.remove(&place) {
             self.displace(place)
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// Gives the device back what no pool is to keep.
+    /// Releases the memory above the threshold of every pool.
     pub(crate) fn trim_pools(&mut self) {
         let handles: Vec<_> = self.pools.all.keys().copied().collect();
         for handle in handles {
@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// Gives the device back what a pool has beyond so much, and beyond what it has handed out.
+    /// Releases a pool's memory that is not used and exceeds `keep_bytes`.
     pub(crate) fn trim_pool(&mut self, handle: usize, keep_bytes: u64) -> Outcome {
         let pool = self.pools.get(handle)?;
         let needed = pool
@@ -118,7 +118,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends a pool of which nothing is handed out.
+    /// Destroys a pool without allocated blocks.
     pub(crate) fn end_pool(&mut self, handle: usize) -> Outcome {
         if self.pools.get(handle)?.used > 0 {
             return Err(Code::INVALID_VALUE);

@@ -1,13 +1,13 @@
-//! Which devices there are, and what goes wrong.
+//! The configuration of devices and faults.
 
 use std::{env, fs, path::PathBuf};
 
 use serde::Deserialize;
 
-/// Names the file.
+/// The environment variable with the path of the scenario.
 const VARIABLE: &str = "GPUMON_FAKE_CUDA_SCENARIO";
 
-/// Every key is described in `example.toml`.
+/// The contents of a scenario file. `example.toml` describes every key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Scenario {
@@ -68,10 +68,10 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// The one that the environment names.
+    /// Returns the scenario that the environment variable names.
     ///
     /// # Panics
-    /// Where it cannot be read: a test over another scenario than it asked for tests nothing.
+    /// Panics if the file cannot be read, because a test must not run with another scenario.
     pub(crate) fn named() -> Self {
         let Some(path) = env::var_os(VARIABLE) else {
             return Self::default();
@@ -98,7 +98,7 @@ impl Scenario {
         bytes
     }
 
-    /// The same as NVML writes it.
+    /// Returns the UUID in NVML's format.
     pub(crate) fn uuid_text(&self, device: u32) -> String {
         let digits = format!("{:032x}", u128::from_be_bytes(self.uuid(device)));
         let groups = [

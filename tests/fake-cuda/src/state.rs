@@ -1,4 +1,4 @@
-//! What one process holds of the driver.
+//! The driver's state of one process.
 
 use std::{
     alloc::{self, Layout},
@@ -20,24 +20,24 @@ use crate::{
     virtual_memory::VirtualMemory,
 };
 
-/// As the driver aligns.
+/// The alignment of allocations, as in the real driver.
 const ALIGNMENT: usize = 512;
 
-/// Everything that was asked for.
+/// The driver's resources and counters.
 pub(crate) struct State {
     pub(crate) scenario: Scenario,
     pub(crate) is_initialized: bool,
     is_lost: bool,
-    /// By address: the device that it is of, none for the host's, and the size.
+    /// The device (`None` for host memory) and the size of each allocation, by address.
     memory: BTreeMap<usize, (Option<u32>, usize)>,
     budget: Budget,
     pub(crate) activities: Activities,
     pub(crate) streams: Streams,
     pub(crate) pools: Pools,
     pub(crate) virtual_memory: VirtualMemory,
-    /// How often the kernels of each fault were started.
+    /// The number of kernels that were started, for each fault.
     counts: Vec<u64>,
-    /// How many arguments each kernel takes that was loaded.
+    /// The number of arguments of each loaded kernel.
     pub(crate) parameters: BTreeMap<String, usize>,
     counters: Counters,
 }
@@ -50,7 +50,7 @@ struct Counters {
     contexts: i64,
 }
 
-/// What is to become of a kernel that is started.
+/// The effects of faults on a kernel that is started.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fate {
     pub(crate) is_skipped: bool,
@@ -59,20 +59,20 @@ pub(crate) struct Fate {
 }
 
 thread_local! {
-    /// The device whose context is current.
+    /// The device of the current context.
     static CURRENT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new(Scenario::named())));
 
-/// The state, for one call at a time.
+/// Returns the locked state. Only one call at a time can use it.
 pub(crate) fn state() -> MutexGuard<'static, State> {
     STATE
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The device whose context is current on this thread.
+/// Returns the device of this thread's current context.
 pub(crate) fn current() -> Outcome<u32> {
     CURRENT.get().ok_or(Code::INVALID_CONTEXT)
 }
@@ -125,7 +125,7 @@ impl State {
         self.budget.free_bytes(device) as usize
     }
 
-    /// Takes so much of a device's budget, or of the host's, which has no end.
+    /// Takes memory from a device's budget, or from the host, which has no limit.
     pub(crate) fn charge(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
         if device.is_some_and(|device| {
             self.has_no_memory(device) || !self.budget.take(device, bytes as u64)
@@ -145,7 +145,7 @@ impl State {
         self.write_counters();
     }
 
-    /// Memory of a device, within its budget, or of the host.
+    /// Allocates memory of a device within its budget, or of the host.
     pub(crate) fn allocate(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
         self.check()?;
         if bytes == 0 {
@@ -162,7 +162,7 @@ impl State {
         Ok(())
     }
 
-    /// Room for what a budget was charged with.
+    /// Allocates the host memory for a charged amount.
     pub(crate) fn place(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the size is not 0.
@@ -174,16 +174,16 @@ impl State {
         Ok(place)
     }
 
-    /// Takes the room away again, and says whose and how much it was.
+    /// Frees an allocation. Returns its device and size.
     pub(crate) fn displace(&mut self, place: usize) -> Outcome<(Option<u32>, usize)> {
         let (device, bytes) = self.memory.remove(&place).ok_or(Code::INVALID_VALUE)?;
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
-        // SAFETY: it was allocated with this layout and is in the table no more.
+        // SAFETY: the memory was allocated with this layout and is no longer in the table.
         unsafe { alloc::dealloc(place as *mut u8, layout) };
         Ok((device, bytes))
     }
 
-    /// Whether these bytes lie in memory that the device has.
+    /// Checks that these bytes are in memory of a device.
     pub(crate) fn holds(&self, address: u64, bytes: usize) -> Outcome {
         self.check()?;
         let found = self.memory.range(..=address as usize).next_back();
@@ -200,7 +200,7 @@ impl State {
         }
     }
 
-    /// Counts a kernel, and says what is to become of it.
+    /// Counts a kernel, and returns the effects of faults.
     pub(crate) fn launched(&mut self, kernel: &str) -> Outcome<Fate> {
         self.check()?;
         let mut fate = Fate::default();
@@ -242,7 +242,7 @@ impl State {
             .any(|(fault, count)| is_of(fault) && *count >= fault.after_kernels)
     }
 
-    /// Whole or not at all: a test may be reading it.
+    /// Writes the file atomically, because a test may read it at the same time.
     fn write_counters(&self) {
         let Some(path) = &self.scenario.counters else {
             return;

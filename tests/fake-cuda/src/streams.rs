@@ -1,4 +1,4 @@
-//! Streams: what a kernel makes wait, and what waits behind it.
+//! Streams, with kernels that wait and actions that follow them.
 
 use std::{
     cell::Cell,
@@ -9,11 +9,11 @@ use std::{
 use crate::state::State;
 
 thread_local! {
-    /// How long the kernel that is just being started keeps its stream busy.
+    /// The time that the kernel being started keeps its stream busy.
     static WAITS: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// The streams in which something waits, by their handles.
+/// The streams with waiting work, by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     waiting: BTreeMap<usize, Waiting>,
@@ -22,23 +22,23 @@ pub(crate) struct Streams {
 #[derive(Debug, Default)]
 struct Waiting {
     busy_until: Option<Instant>,
-    /// What is to be freed when the stream has come so far.
+    /// Memory to be freed when the stream reaches this point.
     frees: Vec<usize>,
 }
 
-/// Makes the stream of the kernel that is just being started wait for so long.
+/// Makes the stream of the kernel being started wait for this time.
 pub(crate) fn wait(time: Duration) {
     WAITS.set(time);
 }
 
-/// How long the kernel that was started wants its stream to wait.
+/// Takes the time that the started kernel makes its stream wait.
 pub(crate) fn waited() -> Duration {
     WAITS.take()
 }
 
 impl Streams {
-    /// Keeps a stream busy for so long, behind what it does already. Says how long that still
-    /// takes.
+    /// Keeps a stream busy for this time after its current work. Returns the remaining time of the
+    /// current work.
     pub(crate) fn occupy(&mut self, stream: usize, time: Duration) -> Duration {
         let now = Instant::now();
         let waiting = self.waiting.entry(stream).or_default();
@@ -53,15 +53,15 @@ impl Streams {
             .and_then(|waiting| waiting.busy_until)
     }
 
-    /// Has memory freed when the stream has come so far.
+    /// Frees memory when the stream reaches this point.
     pub(crate) fn free_later(&mut self, stream: usize, place: usize) {
         self.waiting.entry(stream).or_default().frees.push(place);
     }
 }
 
 impl State {
-    /// The stream has come to its end: what was freed in it is free, and pools give back what they
-    /// are not to keep.
+    /// Completes the work of a stream: frees its memory, and releases the memory above the
+    /// threshold of every pool.
     pub(crate) fn finish(&mut self, stream: usize) {
         let done = self.streams.waiting.remove(&stream).unwrap_or_default();
         for place in done.frees {

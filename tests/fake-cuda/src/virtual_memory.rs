@@ -1,5 +1,5 @@
-//! Virtual memory: addresses on one side, memory on the other, and which is behind which. It is the
-//! host's own, so that what was written through one address is read through another.
+//! Virtual memory: reserved addresses, physical memory, and the mapping between them. The memory is
+//! real host memory, so data that is written through one address can be read through another.
 
 use std::{collections::BTreeMap, ffi::c_void, os::fd::OwnedFd, ptr};
 
@@ -13,10 +13,10 @@ use crate::{
     state::State,
 };
 
-/// What all sizes and addresses are multiples of.
+/// All sizes and addresses are multiples of this number.
 pub(crate) const GRANULARITY: usize = 2 << 20;
 
-/// All addresses that are reserved, all memory, and what is mapped.
+/// All reserved addresses, all physical memory, and all mappings.
 #[derive(Debug, Default)]
 pub(crate) struct VirtualMemory {
     reserved: BTreeMap<usize, usize>,
@@ -30,7 +30,7 @@ struct Physical {
     device: u32,
     bytes: usize,
     memory: OwnedFd,
-    /// Whether its maker still has it.
+    /// Whether the creator has not released it yet.
     is_held: bool,
     mappings: usize,
 }
@@ -43,7 +43,7 @@ struct Mapped {
 }
 
 impl VirtualMemory {
-    /// Whether all of these bytes can be read and written.
+    /// Returns whether all of these bytes can be read and written.
     pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
         let mut at = address;
         while at < address + bytes {
@@ -62,7 +62,7 @@ impl VirtualMemory {
 
     pub(crate) fn reserve(&mut self, bytes: usize) -> Outcome<usize> {
         check_size(bytes)?;
-        // SAFETY: the kernel chooses where, and nothing can be done there yet.
+        // SAFETY: the kernel chooses the address, and the memory cannot be accessed yet.
         let place = unsafe {
             mmap_anonymous(
                 ptr::null_mut(),
@@ -76,18 +76,18 @@ impl VirtualMemory {
         Ok(place)
     }
 
-    /// Gives addresses back behind which nothing is any more.
+    /// Releases reserved addresses without a mapping.
     pub(crate) fn give_back(&mut self, address: usize, bytes: usize) -> Outcome {
         let is_mapped = self.mapped.range(address..address + bytes).next().is_some();
         if is_mapped || self.reserved.get(&address) != Some(&bytes) {
             return Err(Code::INVALID_VALUE);
         }
         self.reserved.remove(&address);
-        // SAFETY: it was reserved with this size, and nobody has anything there.
+        // SAFETY: the addresses were reserved with this size, and nothing is mapped there.
         unsafe { munmap(pointer(address), bytes) }.map_err(|_| Code::INVALID_VALUE)
     }
 
-    /// Puts memory behind addresses that were reserved and have none.
+    /// Maps memory to reserved addresses without a mapping.
     pub(crate) fn map(&mut self, address: usize, bytes: usize, handle: u64) -> Outcome {
         let is_inside = self.reserved.range(..=address).next_back();
         let is_inside = is_inside.is_some_and(|(begin, size)| address + bytes <= begin + size);
@@ -104,7 +104,7 @@ impl VirtualMemory {
             .filter(|_| is_inside && !is_taken)
             .ok_or(Code::INVALID_VALUE)?;
         let flags = MapFlags::SHARED | MapFlags::FIXED;
-        // SAFETY: these addresses are reserved and have nothing behind them.
+        // SAFETY: these addresses are reserved, and nothing is mapped there.
         unsafe {
             mmap(
                 pointer(address),
@@ -128,14 +128,14 @@ impl VirtualMemory {
         Ok(())
     }
 
-    /// Lets all of these bytes be read and written.
+    /// Allows reading and writing of all of these bytes.
     pub(crate) fn allow(&mut self, address: usize, bytes: usize) -> Outcome {
         let mapped = self
             .mapped
             .get_mut(&address)
             .filter(|mapped| mapped.bytes == bytes);
         let mapped = mapped.ok_or(Code::INVALID_VALUE)?;
-        // SAFETY: there is memory of this size behind it.
+        // SAFETY: memory of this size is mapped at the address.
         unsafe {
             mprotect(
                 pointer(address),
@@ -150,7 +150,7 @@ impl VirtualMemory {
 }
 
 impl State {
-    /// Memory of a device without an address.
+    /// Allocates physical memory of a device, without an address.
     pub(crate) fn create_physical(&mut self, device: u32, bytes: usize) -> Outcome<u64> {
         check_size(bytes)?;
         self.charge(Some(device), bytes)?;
@@ -173,7 +173,7 @@ impl State {
         Ok(own.made)
     }
 
-    /// Its maker lets go of it.
+    /// Releases the creator's reference to physical memory.
     pub(crate) fn release_physical(&mut self, handle: u64) -> Outcome {
         let physical = self
             .virtual_memory
@@ -185,7 +185,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes the memory behind an address away.
+    /// Removes a mapping; the addresses stay reserved.
     pub(crate) fn unmap(&mut self, address: usize, bytes: usize) -> Outcome {
         let own = &mut self.virtual_memory;
         if own
@@ -196,7 +196,7 @@ impl State {
             return Err(Code::INVALID_VALUE);
         }
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // SAFETY: these addresses are reserved, and what is behind them is known here alone.
+        // SAFETY: these addresses are reserved, and only this module uses the mapping.
         unsafe { mmap_anonymous(pointer(address), bytes, ProtFlags::empty(), flags) }
             .map_err(|_| Code::OUT_OF_MEMORY)?;
         let Some(Mapped { physical, .. }) = own.mapped.remove(&address) else {
@@ -209,7 +209,7 @@ impl State {
         Ok(())
     }
 
-    /// Memory that nobody holds and that is nowhere mapped is free.
+    /// Frees physical memory without references and mappings.
     fn end_physical(&mut self, handle: u64) {
         let is_over = |physical: &Physical| !physical.is_held && physical.mappings == 0;
         if self

@@ -1,4 +1,4 @@
-//! Cards: the files of a GPU's PCI device and its sensors.
+//! Simulated cards: the files of a GPU's PCI device and its sensors.
 
 use std::{
     collections::BTreeMap,
@@ -8,20 +8,21 @@ use std::{
 
 use crate::tree::{self, Tree};
 
-/// A GPU. [`crate::products`] has some, to which files can be added.
+/// A simulated GPU. [`crate::products`] has complete ones, to which files can be added.
 #[derive(Debug, Clone)]
 pub struct Card {
     driver: &'static str,
     pci_id: [u16; 2],
     address: String,
-    /// Whether the card has a PCIe switch of its own, as Radeon cards have.
+    /// Whether the card has its own PCIe switch, as Radeon cards do.
     has_switch: bool,
-    /// The content of each file, by its path below the PCI device, in which `cardN` is the card.
+    /// The content of each file, by its path below the PCI device. `cardN` in a path stands for the
+    /// card's name.
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Card {
-    /// Returns a GPU without readings. `address` is the PCI address, such as `0000:03:00.0`.
+    /// Creates a GPU without readings. `address` is the PCI address, for example `0000:03:00.0`.
     pub fn new(driver: &'static str, pci_id: [u16; 2], address: &str) -> Self {
         let card = Self {
             driver,
@@ -39,12 +40,11 @@ impl Card {
         ])
     }
 
-    /// Returns the PCI address.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Adds files, or replaces their content. A line break is added.
+    /// Adds or replaces files. A newline is appended to their content.
     #[must_use]
     pub fn with(mut self, files: &[(&str, &str)]) -> Self {
         for (name, content) in files {
@@ -54,7 +54,6 @@ impl Card {
         self
     }
 
-    /// Adds files of the sensors.
     #[must_use]
     pub fn with_sensors(self, files: &[(&str, &str)]) -> Self {
         let driver = self.driver;
@@ -65,21 +64,20 @@ impl Card {
         })
     }
 
-    /// Adds a file with these bytes.
+    /// Adds a file with this content.
     #[must_use]
     pub fn with_bytes(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.insert(name.to_owned(), content.into());
         self
     }
 
-    /// Removes a file.
     #[must_use]
     pub fn remove(mut self, name: &str) -> Self {
         self.files.remove(name);
         self
     }
 
-    /// Returns the same card with a PCIe switch between it and the slot.
+    /// Adds a PCIe switch between the card and its slot.
     #[must_use]
     pub fn behind_switch(self) -> Self {
         Self {
@@ -88,7 +86,7 @@ impl Card {
         }
     }
 
-    /// Returns the folder of the PCI device, below `/sys`.
+    /// Returns the path of the PCI device's folder below `/sys`.
     fn folder(&self) -> PathBuf {
         let folder = PathBuf::from("devices/pci0000:00");
         if self.has_switch {
@@ -140,14 +138,14 @@ impl Tree {
         }
     }
 
-    /// Adds a card that is recorded elsewhere: the folder that is `/sys/class/drm/cardN` there.
+    /// Adds a recorded card. `card` is the recording's `/sys/class/drm/cardN`.
     pub fn add_recorded(&self, card: &Path) {
         let name = card.file_name().unwrap();
         tree::link(card, &self.sys().join("class/drm").join(name));
     }
 }
 
-/// Adds both ends of a card's own switch, whose upstream port is in a slot of PCIe 4.0.
+/// Adds both ports of a card's own switch. The upstream port is in a PCIe 4.0 slot.
 fn add_switch(device: &Path, vendor: u16) {
     let ports = device.ancestors().skip(1).take(2);
     for (port, speed) in ports.zip(["32.0 GT/s PCIe", "16.0 GT/s PCIe"]) {
@@ -165,7 +163,7 @@ fn add_switch(device: &Path, vendor: u16) {
     }
 }
 
-/// The files of a card that was added, while programs read them.
+/// The files of an added card. They can change while programs read them.
 #[derive(Debug)]
 pub struct CardFiles {
     class: PathBuf,
@@ -179,7 +177,7 @@ impl CardFiles {
         self.device.join(name)
     }
 
-    /// Replaces the content of files. A line break is added.
+    /// Replaces the content of files. A newline is appended.
     pub fn write(&self, files: &[(&str, &str)]) {
         for (name, content) in files {
             self.write_bytes(name, format!("{content}\n"));
@@ -191,22 +189,21 @@ impl CardFiles {
         tree::write(&self.path(name), content);
     }
 
-    /// Removes a file.
     pub fn remove(&self, name: &str) {
         fs::remove_file(self.path(name)).unwrap();
     }
 
-    /// Lets the system switch the card off.
+    /// Sets the card's power state to suspended.
     pub fn suspend_card(&self) {
         self.write(&[("power/runtime_status", "suspended")]);
     }
 
-    /// Lets the system switch the card on.
+    /// Sets the card's power state to active.
     pub fn resume_card(&self) {
         self.write(&[("power/runtime_status", "active")]);
     }
 
-    /// Takes the card out of the machine.
+    /// Removes the card from the machine.
     pub fn unplug_card(&self) {
         for name in [
             format!("card{}", self.number),

@@ -1,28 +1,28 @@
-//! The files of the kernel's compute driver (KFD).
+//! Simulated files of the kernel's compute driver (KFD).
 
 use crate::tree::{self, Tree};
 
-/// The GPUs of a package that can compute: the package itself, or its partitions.
+/// The compute nodes of a package: the package itself, or its partitions.
 #[derive(Debug, Clone)]
 pub struct Package {
     /// The PCI address of the card.
     pub address: String,
-    /// The number of the first node; node 0 is the CPU.
+    /// The number of the first node. Node 0 is the CPU.
     pub first_node: u32,
     /// The minor number of the first render node.
     pub first_minor: u32,
-    /// The number of partitions; 1 for a package that is not divided.
+    /// The number of partitions, or 1 if the package is not divided.
     pub partitions: u32,
-    /// The compute units of each partition.
+    /// The number of compute units in each partition.
     pub compute_units: u32,
-    /// The memory of each partition, in bytes, and the part in use.
+    /// The total and the used memory of each partition, in bytes.
     pub memory_bytes: [u64; 2],
-    /// The version of the instruction set: 90402 is `gfx942`.
+    /// The version of the instruction set. For example, 90402 is `gfx942`.
     pub target: u32,
 }
 
 impl Package {
-    /// Returns an undivided MI300X.
+    /// Creates an undivided MI300X.
     pub fn make_mi300x(address: &str, first_node: u32, first_minor: u32) -> Self {
         Self {
             address: address.to_owned(),
@@ -35,7 +35,7 @@ impl Package {
         }
     }
 
-    /// Returns an MI300X that is divided into eight partitions.
+    /// Creates an MI300X with eight partitions.
     pub fn make_mi300x_in_cpx(address: &str, first_node: u32, first_minor: u32) -> Self {
         Self {
             partitions: 8,
@@ -45,12 +45,12 @@ impl Package {
         }
     }
 
-    /// Returns the ID by which processes refer to a partition.
+    /// Returns the ID of a partition in the files of processes.
     pub fn gpu_id(&self, partition: u32) -> u32 {
         40_000 + self.first_node + partition
     }
 
-    /// Returns bus, device and function as one number.
+    /// Returns the PCI bus, device and function as one number.
     fn location(&self) -> u32 {
         let numbers = self.address.split([':', '.']);
         let numbers: Vec<_> = numbers
@@ -61,12 +61,11 @@ impl Package {
 }
 
 impl Tree {
-    /// Returns the folder of KFD.
     pub fn kfd(&self) -> std::path::PathBuf {
         self.sys().join("devices/virtual/kfd/kfd")
     }
 
-    /// Adds the nodes of packages to the topology, and those of the CPU.
+    /// Adds the nodes of packages to the topology, and the node of the CPU.
     pub fn add_packages(&self, packages: &[Package]) {
         let root = self.kfd();
         tree::link_within(&root, &self.sys().join("class/kfd/kfd"));
@@ -109,8 +108,8 @@ impl Tree {
         }
     }
 
-    /// Lets a process compute on a node: its memory there, and the compute units that it occupies,
-    /// which only some GPUs count.
+    /// Adds a process's usage of a node: its memory, and the compute units that it occupies, which
+    /// only some GPUs count.
     pub fn add_compute(&self, pid: u32, gpu_id: u32, vram_bytes: u64, occupied: Option<u32>) {
         let process = self.kfd().join(format!("proc/{pid}"));
         tree::write(

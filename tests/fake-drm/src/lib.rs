@@ -1,9 +1,9 @@
-//! Files of `/sys` and `/proc` on a machine with GPUs of AMD and Intel, for tests.
+//! Simulated `/sys` and `/proc` files of machines with AMD and Intel GPUs, for tests.
 //!
-//! A [`Tree`] is such a machine. [`products`] has its cards, [`Process`] the programs that use
-//! them, and [`kfd`] the nodes on which `ROCm` computes. [`scenario`] puts whole machines together.
-//! All values are our own, in the forms that the kernel's drivers write. Every function panics if
-//! the tree cannot be written.
+//! A [`Tree`] contains the files of a machine. [`products`] provides its cards, [`Process`] the
+//! programs that use them, and [`kfd`] the compute nodes for `ROCm`. [`scenario`] combines them to
+//! whole machines. All values are invented, in the formats of the kernel drivers. All functions
+//! panic if the files cannot be written.
 
 #![allow(clippy::missing_panics_doc)]
 

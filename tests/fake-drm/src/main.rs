@@ -1,4 +1,4 @@
-//! Writes the files of a machine with GPUs that do not exist, for gpumon to show.
+//! A program that writes the files of a simulated machine, which gpumon can show.
 
 use std::{env, path::Path, process::ExitCode};
 

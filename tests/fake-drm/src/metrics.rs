@@ -1,32 +1,32 @@
-//! Encodes `gpu_metrics`, the table of an AMD GPU's firmware.
+//! An encoder for `gpu_metrics`, the firmware table of AMD GPUs.
 //!
-//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`, whose names the fields
-//! have. Offsets are those of a 64-bit compiler.
+//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. The fields have the names
+//! in that file, and the offsets are those of a 64-bit compiler.
 
-/// A table, whose fields are missing until they are set: all their bits are 1.
+/// A table. Until a field is set, all of its bits are 1, which means that it is missing.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     layout: &'static Layout,
     bytes: Vec<u8>,
 }
 
-/// A field: name, offset in bytes, bytes of an element, and number of elements. A list of
-/// attributes has the number of the attribute in place of the offset.
+/// The name of a field, its offset, the size of an element in bytes, and the number of elements. In
+/// a list of attributes, the number of the attribute replaces the offset.
 type Field = (&'static str, usize, usize, usize);
 
 #[derive(Debug)]
 struct Layout {
     format: u8,
     content: u8,
-    /// The size in bytes; of a list of attributes the size without attributes.
+    /// The size of the table in bytes. For a list of attributes, this is the size without them.
     size: usize,
     fields: &'static [&'static [Field]],
-    /// Offset and size of the first partition's block, and its fields.
+    /// The offset and the size of the first partition's block, and its fields.
     partitions: Option<(usize, usize, &'static [Field])>,
 }
 
 impl Metrics {
-    /// Returns an empty table of version 1.3, 1.6, 1.8, 1.9, 2.1 or 3.0.
+    /// Creates an empty table of version 1.3, 1.6, 1.8, 1.9, 2.1 or 3.0.
     pub fn new(format: u8, content: u8) -> Self {
         let mut layouts = LAYOUTS.iter();
         let layout = layouts.find(|own| (own.format, own.content) == (format, content));
@@ -102,7 +102,7 @@ impl Metrics {
     }
 }
 
-/// Radeon, MI100 and MI200.
+/// The fields for Radeon, MI100 and MI200.
 const V1_3: &[Field] = &[
     ("temperature_edge", 4, 2, 1),
     ("temperature_hotspot", 6, 2, 1),
@@ -131,7 +131,7 @@ const V1_3: &[Field] = &[
     ("indep_throttle_status", 112, 8, 1),
 ];
 
-/// The beginning of all tables of MI300.
+/// The first fields in all tables for MI300.
 const MI300: &[Field] = &[
     ("temperature_hotspot", 4, 2, 1),
     ("temperature_mem", 6, 2, 1),
@@ -202,7 +202,7 @@ const PARTITION_V1_8: &[Field] = &[
     ("vcn_busy", 112, 2, 4),
 ];
 
-/// MI300 with newer kernels: a list of attributes, with the values of all dies of the package.
+/// The attributes for MI300 with newer kernels. They list the values of all dies in the package.
 const V1_9: &[Field] = &[
     ("temperature_hotspot", 0, 2, 1),
     ("temperature_mem", 1, 2, 1),
@@ -227,7 +227,8 @@ const V1_9: &[Field] = &[
     ("gfx_busy_inst", 40, 4, 8),
 ];
 
-/// APUs from Rembrandt to Hawk Point; in hundredths of a degree and percent, and milliwatts.
+/// The fields for APUs from Rembrandt to Hawk Point. Their units are hundredths of a degree or
+/// percent, and milliwatts.
 const V2_1: &[Field] = &[
     ("temperature_gfx", 4, 2, 1),
     ("temperature_soc", 6, 2, 1),
@@ -241,7 +242,8 @@ const V2_1: &[Field] = &[
     ("average_fclk_frequency", 70, 2, 1),
 ];
 
-/// APUs since Strix; activity in percent, temperatures and powers as before.
+/// The fields for APUs since Strix. The activity is in percent, and the units of temperature and
+/// power are those of version 2.1.
 const V3_0: &[Field] = &[
     ("temperature_gfx", 4, 2, 1),
     ("temperature_soc", 6, 2, 1),

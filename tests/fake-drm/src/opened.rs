@@ -1,4 +1,4 @@
-//! Which files of a card programs open.
+//! A record of the card files that programs open.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::CardFiles;
 
-/// Files that any driver gives without waking a sleeping card.
+/// The files that every driver provides without waking a sleeping card.
 const FREE: [&str; 7] = [
     "uevent",
     "vendor",
@@ -26,7 +26,8 @@ const FREE: [&str; 7] = [
     "numa_node",
 ];
 
-/// The same of `amdgpu`, whose newer versions refuse all others of a sleeping card.
+/// The additional files that `amdgpu` provides without waking a sleeping card. Its newer versions
+/// refuse access to all others.
 const FREE_OF_AMD: [&str; 6] = [
     "unique_id",
     "serial_number",
@@ -36,11 +37,11 @@ const FREE_OF_AMD: [&str; 6] = [
     "hwmon/hwmon4/name",
 ];
 
-/// Files that no program may ever read: the first makes each reader wait for a second, and reading
-/// the second sets its counter to 0.
+/// The files that no program may ever read: reading `pcie_bw` takes a second, and reading
+/// `xgmi_error` resets its counter.
 pub const FORBIDDEN: [&str; 2] = ["pcie_bw", "xgmi_error"];
 
-/// Records which files of a card are opened, by any program.
+/// A record of the card files that programs have opened.
 #[derive(Debug)]
 pub struct OpenedFiles {
     device: PathBuf,
@@ -49,7 +50,7 @@ pub struct OpenedFiles {
 }
 
 impl CardFiles {
-    /// Starts to record which files are opened.
+    /// Starts to record the opened files.
     pub fn watch(&self) -> OpenedFiles {
         let device = self.path("").canonicalize().unwrap();
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
@@ -74,8 +75,7 @@ fn add_folder(inotify: &OwnedFd, folder: &Path, folders: &mut HashMap<i32, PathB
 }
 
 impl OpenedFiles {
-    /// Returns the files that have been opened since the last call, by their paths below the PCI
-    /// device.
+    /// Returns the files that have been opened since the last call, by path below the PCI device.
     pub fn take(&self) -> BTreeSet<String> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = Reader::new(&self.inotify, &mut buffer);
@@ -99,8 +99,9 @@ impl OpenedFiles {
         }
     }
 
-    /// Returns those opened since the last call that wake a sleeping card or that are refused.
-    /// `is_amd` allows those that only `amdgpu` gives without waking the card.
+    /// Returns the files opened since the last call that wake a sleeping card, or to which access
+    /// is refused. If `is_amd` is set, files that `amdgpu` provides without waking the card are
+    /// excluded.
     pub fn take_gated(&self, is_amd: bool) -> BTreeSet<String> {
         let mut opened = self.take();
         opened.retain(|file| {

@@ -1,24 +1,23 @@
-//! Processes, and their use of cards.
+//! Simulated processes, and their usage of cards.
 
 use std::fmt::Write;
 
 use crate::tree::{self, Tree};
 
-/// A process.
 #[derive(Debug, Clone)]
 pub struct Process {
     pid: u32,
     name: String,
-    /// The link target and the `fdinfo` of each open file, beginning with descriptor 3.
+    /// The link target and the `fdinfo` of each open file, starting at descriptor 3.
     descriptors: Vec<(String, String)>,
 }
 
-/// A process's use of a card that it has opened.
+/// A process's usage of a card that it has opened.
 #[derive(Debug, Clone)]
 pub struct Client(String);
 
 impl Client {
-    /// Returns a client that uses nothing. `number` differs between the clients of a card.
+    /// Creates a client that uses nothing. `number` must be unique for the card.
     pub fn new(driver: &str, address: &str, number: u64) -> Self {
         Self(format!(
             "pos:\t0\nflags:\t02100002\nmnt_id:\t15\nino:\t700\ndrm-driver:\t{driver}\n\
@@ -33,7 +32,7 @@ impl Client {
         self
     }
 
-    /// Adds memory that the client uses: in `vram`, `gtt` or another region.
+    /// Adds memory that the client uses, in a region such as `vram` or `gtt`.
     #[must_use]
     pub fn with_memory(self, region: &str, bytes: u64) -> Self {
         self.with(
@@ -42,7 +41,7 @@ impl Client {
         )
     }
 
-    /// Adds the time in which an engine has worked for the client.
+    /// Adds time that an engine worked for the client.
     #[must_use]
     pub fn with_engine(self, name: &str, nanoseconds: u64) -> Self {
         self.with(
@@ -53,7 +52,7 @@ impl Client {
 }
 
 impl Process {
-    /// Returns a process without open files.
+    /// Creates a process without open files.
     pub fn new(pid: u32, name: &str) -> Self {
         Self {
             pid,
@@ -62,7 +61,7 @@ impl Process {
         }
     }
 
-    /// Opens a file, such as `/dev/null`.
+    /// Adds an open file, for example `/dev/null`.
     #[must_use]
     pub fn open(mut self, target: &str) -> Self {
         let info = "pos:\t0\nflags:\t02100002\n".to_owned();
@@ -70,7 +69,7 @@ impl Process {
         self
     }
 
-    /// Opens the node of a card with this minor number.
+    /// Adds an open card node with this minor number.
     #[must_use]
     pub fn open_card(mut self, minor: u32, client: &Client) -> Self {
         let node = format!("/dev/dri/renderD{minor}");

@@ -1,11 +1,11 @@
-//! Cards of the kinds that are sold.
+//! Simulated cards of real products.
 
 use crate::{Card, Metrics};
 
 const AMD: u16 = 0x1002;
 const INTEL: u16 = 0x8086;
 
-/// Returns an Instinct MI300X, undivided, at 87 % and 640 W.
+/// Creates an undivided Instinct MI300X at 87% utilization and 640 W.
 pub fn make_mi300x(address: &str) -> Card {
     let sensors = [
         ("temp2_label", "junction"),
@@ -63,7 +63,7 @@ pub fn make_mi300x(address: &str) -> Card {
     card.with_bytes("gpu_metrics", make_mi300x_metrics().bytes())
 }
 
-/// Returns the table of an undivided MI300X, version 1.8.
+/// Creates the metrics table of an undivided MI300X in version 1.8.
 pub fn make_mi300x_metrics() -> Metrics {
     let dies = [91, 83, 88, 86, 90, 85, 87, 86];
     Metrics::new(1, 8)
@@ -97,12 +97,12 @@ pub fn make_mi300x_metrics() -> Metrics {
         .with_partition(0, "gfx_busy_inst", &dies)
 }
 
-/// Returns an Instinct MI300X that is divided into eight partitions, which share the memory.
+/// Creates an Instinct MI300X with eight partitions, which share the memory.
 pub fn make_mi300x_in_cpx(address: &str) -> Card {
     let dies = [91, 0, 88, 0, 0, 100, 0, 0];
     let table = make_mi300x_metrics().with("num_partition", &[8]);
     let table = (0..8).fold(table, |table, number| {
-        // The first partition of an undivided package has all dies.
+        // The first partition of an undivided package contains all dies.
         let dies = [dies[number], u64::MAX, u64::MAX, u64::MAX];
         table
             .with_partition(number, "gfx_busy_inst", &[u64::MAX; 8])
@@ -113,7 +113,7 @@ pub fn make_mi300x_in_cpx(address: &str) -> Card {
         .with_bytes("gpu_metrics", table.bytes())
 }
 
-/// Returns a Radeon RX 7900 XTX, which drives a screen and draws 35 W. It may fall asleep.
+/// Creates a Radeon RX 7900 XTX, which has a monitor, draws 35 W and can be suspended.
 pub fn make_radeon(address: &str) -> Card {
     let sensors = [
         ("temp1_label", "edge"),
@@ -194,7 +194,7 @@ pub fn make_radeon(address: &str) -> Card {
     card.with_bytes("gpu_metrics", table.bytes())
 }
 
-/// Returns the GPU of a Ryzen AI Max (Strix Halo), which has 512 MiB of VRAM.
+/// Creates the GPU of a Ryzen AI Max (Strix Halo) with 512 MiB of VRAM.
 pub fn make_strix_halo(address: &str) -> Card {
     let table = Metrics::new(3, 0)
         .with("temperature_gfx", &[5100])
@@ -218,7 +218,7 @@ pub fn make_strix_halo(address: &str) -> Card {
         .with_bytes("gpu_metrics", table.bytes())
 }
 
-/// Returns the GPU of a laptop's Ryzen (Phoenix), which has 4 GiB of VRAM.
+/// Creates the GPU of a laptop's Ryzen processor (Phoenix) with 4 GiB of VRAM.
 pub fn make_phoenix(address: &str) -> Card {
     let table = Metrics::new(2, 1)
         .with("temperature_gfx", &[4100])
@@ -263,7 +263,7 @@ fn make_apu(pci_id: [u16; 2], address: &str) -> Card {
         ])
 }
 
-/// Returns an Arc B580 with the driver `xe`.
+/// Creates an Arc B580 with the `xe` driver.
 pub fn make_arc_b580(address: &str) -> Card {
     Card::new("xe", [INTEL, 0xe20b], address)
         .with(&[
@@ -296,7 +296,7 @@ pub fn make_arc_b580(address: &str) -> Card {
         ])
 }
 
-/// Returns the graphics part of a Core processor (Tiger Lake) with the driver `i915`.
+/// Creates the integrated GPU of a Core processor (Tiger Lake) with the `i915` driver.
 pub fn make_tiger_lake() -> Card {
     Card::new("i915", [INTEL, 0x9a49], "0000:00:02.0").with(&[
         ("power/runtime_status", "active"),
@@ -307,7 +307,7 @@ pub fn make_tiger_lake() -> Card {
     ])
 }
 
-/// Returns an ID that differs between addresses, with 16 hexadecimal digits.
+/// Returns an ID of 16 hexadecimal digits that is unique for the address.
 fn unique_id(address: &str) -> String {
     let digits = address.replace([':', '.'], "");
     format!("{digits:a>16}")

@@ -1,18 +1,16 @@
-//! Whole machines, by name.
+//! Scenarios of whole machines, by name.
 
 use crate::{Client, Process, Tree, kfd::Package, products};
 
-/// A machine: its name, its description, and the function that adds its GPUs to a tree.
+/// A machine: its name, its description, and a function that adds its GPUs to a tree.
 pub struct Scenario {
-    /// The name.
     pub name: &'static str,
-    /// The description, in a few words.
+    /// A description of a few words.
     pub description: &'static str,
-    /// Adds GPUs and processes.
+    /// The function that adds the GPUs and processes.
     pub build: fn(&Tree),
 }
 
-/// Every scenario.
 pub const ALL: [Scenario; 5] = [
     Scenario {
         name: "mi300x",
@@ -43,7 +41,7 @@ pub const ALL: [Scenario; 5] = [
 
 const GIB: u64 = 1 << 30;
 
-/// Adds eight MI300X, and four programs on each.
+/// Adds eight MI300X with four programs each.
 pub fn add_mi300x_node(tree: &Tree) {
     let packages: Vec<_> = (0..8)
         .map(|number| {
@@ -65,7 +63,7 @@ pub fn add_mi300x_node(tree: &Tree) {
     }
 }
 
-/// Adds two MI300X in CPX, and programs on some of their partitions.
+/// Adds two MI300X in CPX mode, and programs on some of their partitions.
 pub fn add_mi300x_in_cpx(tree: &Tree) {
     let addresses = ["0000:05:00.0", "0000:26:00.0"];
     let packages: Vec<_> = (0..)
@@ -75,7 +73,7 @@ pub fn add_mi300x_in_cpx(tree: &Tree) {
         })
         .collect();
     for (number, address) in (0..).zip(addresses) {
-        // Its first partition has the minor number of the package.
+        // The first partition has the minor number of the package.
         tree.add_card(8 * number, &products::make_mi300x_in_cpx(address));
     }
     tree.add_packages(&packages);
@@ -96,7 +94,7 @@ pub fn add_mi300x_in_cpx(tree: &Tree) {
     }
 }
 
-/// Adds an APU that draws the desktop, and a Radeon that is switched off.
+/// Adds an APU that displays the desktop, and a suspended Radeon.
 pub fn add_laptop(tree: &Tree) {
     let radeon = tree.add_card(1, &products::make_radeon("0000:03:00.0"));
     radeon.suspend_card();
@@ -122,7 +120,8 @@ pub fn add_apu(tree: &Tree) {
     tree.add_process(&Process::new(2300, "llama-server").open_card(128, &client));
 }
 
-/// Adds an MI300X, which is returned, and GPUs of Intel. Tests add NVIDIA's with the fake library.
+/// Adds an MI300X and Intel GPUs, and returns the package of the MI300X. Tests add NVIDIA GPUs by
+/// the fake library.
 pub fn add_mixed(tree: &Tree) -> Package {
     let address = "0000:83:00.0";
     let package = Package::make_mi300x(address, 2, 129);

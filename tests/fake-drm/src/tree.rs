@@ -1,4 +1,4 @@
-//! The folder with `/sys` and `/proc`.
+//! The folder with a machine's `/sys` and `/proc`.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ use rustix::{
 };
 use tempfile::TempDir;
 
-/// A machine's `/sys` and `/proc`.
+/// The `/sys` and `/proc` of a simulated machine.
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
-    /// Removes the folder at the end.
+    /// The guard that removes a temporary folder.
     _temporary: Option<TempDir>,
-    /// A terminal that nobody else may open: its path, and both of its ends.
+    /// A terminal that no other program can open: its path, and both of its ends.
     terminal: OnceLock<(PathBuf, [OwnedFd; 2])>,
 }
 
@@ -32,13 +32,13 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Makes a machine without GPUs, which is removed with the value.
+    /// Creates a machine without GPUs in a temporary folder, which is removed on drop.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self::make(folder.path().to_owned(), Some(folder))
     }
 
-    /// Makes a machine without GPUs in a folder, which remains.
+    /// Creates a machine without GPUs in this folder, which is kept.
     pub fn new_in(root: &Path) -> Self {
         Self::make(std::path::absolute(root).unwrap(), None)
     }
@@ -47,7 +47,7 @@ impl Tree {
         for folder in ["sys/class/drm", "proc"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        // Processes are those of the machine, which was started an hour ago.
+        // The namespace is the host's, and the machine was started an hour ago.
         link("pid:[4026531836]".as_ref(), &root.join("proc/self/ns/pid"));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let started = since_1970.as_secs() - 3600;
@@ -69,7 +69,7 @@ impl Tree {
         self.root.join("proc")
     }
 
-    /// Writes the machine's memory into `/proc/meminfo`.
+    /// Writes the machine's memory to `/proc/meminfo`.
     pub fn set_memory(&self, total_bytes: u64, available_bytes: u64) {
         let [total, available] = [total_bytes, available_bytes].map(|bytes| bytes / 1024);
         let text = format!(
@@ -79,14 +79,14 @@ impl Tree {
         write(&self.proc().join("meminfo"), text);
     }
 
-    /// Makes each reading of a file wait until [`Tree::release_reads`].
+    /// Makes readers of a file wait until [`Tree::release_reads`] is called.
     pub fn block_reads(&self, file: &Path) {
         let _ = fs::remove_file(file);
         mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     }
 
-    /// Gives this content to the program that waits for a blocked file, which is then an ordinary
-    /// file with the same content. It waits for such a program.
+    /// Passes the content to the program that reads a blocked file, and replaces the file with an
+    /// ordinary one. If there is no such program yet, the function waits for it.
     pub fn release_reads(&self, file: &Path, content: impl AsRef<[u8]>) {
         let pipe = file.with_extension("pipe");
         fs::rename(file, &pipe).unwrap();
@@ -95,15 +95,14 @@ impl Tree {
         fs::remove_file(pipe).unwrap();
     }
 
-    /// Makes each opening of a file fail with EBUSY, for programs without the capability
-    /// `CAP_SYS_ADMIN`.
+    /// Makes opening a file fail with EBUSY, unless the program has the capability `CAP_SYS_ADMIN`.
     pub fn make_busy(&self, file: &Path) {
         let (terminal, _) = self.terminal.get_or_init(open_terminal);
         link(terminal, file);
     }
 
-    /// Makes each opening of a file fail with EPERM, for programs without the capabilities
-    /// `CAP_SYS_ADMIN` and `CAP_CHECKPOINT_RESTORE`.
+    /// Makes opening a file fail with EPERM, unless the program has the capability `CAP_SYS_ADMIN`
+    /// or `CAP_CHECKPOINT_RESTORE`.
     pub fn forbid_reads(&self, file: &Path) {
         let folder = PathBuf::from(format!("/proc/{}/map_files", std::process::id()));
         let mapped = fs::read_dir(folder).unwrap().flatten().next().unwrap();
@@ -111,7 +110,7 @@ impl Tree {
     }
 }
 
-/// Writes a file in one step, so that a reader never sees a part of it.
+/// Writes a file atomically, so that readers never see a part of it.
 pub(crate) fn write(file: &Path, content: impl AsRef<[u8]>) {
     let folder = file.parent().unwrap();
     fs::create_dir_all(folder).unwrap();
@@ -120,14 +119,14 @@ pub(crate) fn write(file: &Path, content: impl AsRef<[u8]>) {
     fs::rename(new, file).unwrap();
 }
 
-/// Makes a link in place of what is there.
+/// Creates a link, and replaces an existing file.
 pub(crate) fn link(target: &Path, link: &Path) {
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     let _ = fs::remove_file(link);
     symlink(target, link).unwrap();
 }
 
-/// Makes a link to another file of the same tree. Like the kernel's, it is relative.
+/// Creates a link to another file in the tree. The link is relative, as in the kernel.
 pub(crate) fn link_within(target: &Path, link: &Path) {
     let folder = link.parent().unwrap();
     let shared = folder
@@ -139,7 +138,7 @@ pub(crate) fn link_within(target: &Path, link: &Path) {
     self::link(&path.join(target.strip_prefix(shared).unwrap()), link);
 }
 
-/// Opens a terminal, and keeps everybody from opening it again (`TIOCEXCL`).
+/// Opens a terminal and prevents other programs from opening it (`TIOCEXCL`).
 fn open_terminal() -> (PathBuf, [OwnedFd; 2]) {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();

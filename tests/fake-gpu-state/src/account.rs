@@ -1,4 +1,4 @@
-//! What one process holds.
+//! A process's share of a device's simulated memory.
 
 use std::{
     fs::{self, File},
@@ -9,25 +9,26 @@ use std::{
 
 use crate::entry::{Entry, SUFFIX, holders};
 
-/// Taken while the budget is looked at and changed, by one process at a time.
+/// The lock file, which a process holds while it checks and changes the budget.
 const LOCK: &str = "lock";
 
-/// What one process holds, within a budget that it may share.
+/// The memory that a process has taken, within a budget that it may share with other processes.
 #[derive(Debug)]
 pub struct Account {
     own: Entry,
-    /// The folder, and the file in it; `None` for a process that shares with nobody.
+    /// The shared folder and the process's file in it, or `None` if the process shares nothing.
     shared: Option<(PathBuf, PathBuf)>,
 }
 
 impl Account {
-    /// An account in this folder, which is made where it is not there; one for itself without a
-    /// folder.
+    /// Opens an account in this folder, which is created if necessary. Without a folder, the
+    /// account is not shared.
     ///
     /// # Panics
-    /// Where the folder cannot be made: a test that shares nothing tests nothing.
+    /// Panics if the folder cannot be created, because a test without sharing would prove nothing.
     pub fn open(folder: Option<PathBuf>) -> Self {
-        /// A process may have several, as a test has that is its own neighbor.
+        /// The number makes file names unique, because a test can open several accounts in one
+        /// process.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let own = Entry::of_this_process();
         let shared = folder.map(|folder| {
@@ -44,7 +45,7 @@ impl Account {
         Self { own, shared }
     }
 
-    /// Takes so much of a device that has `total_bytes`, where there is so much that nobody holds.
+    /// Takes memory of a device with `total_bytes`. Returns `false` if less than `bytes` are free.
     pub fn take(&mut self, device: &str, bytes: u64, total_bytes: u64) -> bool {
         let _lock = self.lock();
         let is_there = bytes <= self.unheld(device, total_bytes);
@@ -55,10 +56,10 @@ impl Account {
         is_there
     }
 
-    /// Gives so much of it back.
+    /// Gives back memory of a device.
     ///
     /// # Panics
-    /// Where it is more than was taken.
+    /// Panics if more is given back than was taken.
     pub fn give_back(&mut self, device: &str, bytes: u64) {
         let _lock = self.lock();
         let held = self.own.held.entry(device.to_owned()).or_default();
@@ -68,7 +69,7 @@ impl Account {
         self.write();
     }
 
-    /// What nobody holds.
+    /// Returns the free memory of a device.
     pub fn free_bytes(&self, device: &str, total_bytes: u64) -> u64 {
         let _lock = self.lock();
         self.unheld(device, total_bytes)
@@ -85,7 +86,7 @@ impl Account {
         total_bytes.saturating_sub(held)
     }
 
-    /// It is given back when it is dropped, or the process ends.
+    /// Locks the budget. The lock is released when the file is dropped, or when the process ends.
     fn lock(&self) -> Option<File> {
         let (folder, _) = self.shared.as_ref()?;
         let file = File::create(folder.join(LOCK)).expect("the folder can be written to");

@@ -1,78 +1,78 @@
-//! What is done on a device.
+//! The activity on a simulated device.
 
 use std::array;
 
-/// What was done on a device: counters that only grow.
+/// The activity on a device, as counters that never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Activity {
-    /// Time in which any kernel or copy ran.
+    /// The time during which a kernel or a copy ran.
     pub busy_ns: u64,
-    /// The time of kernels, times the share of the multiprocessors that they were on.
+    /// The time of kernels, multiplied by the share of multiprocessors that they used.
     pub sm_ns: u64,
-    /// The time of kernels, times the share of the warps that could have been resident and were.
+    /// The time of kernels, multiplied by the share of possible warps that were resident.
     pub warp_ns: u64,
-    /// Clocks in which tensor cores worked on half-precision and narrower floating-point numbers,
-    /// of all multiprocessors together.
+    /// The clocks in which tensor cores worked on floating-point numbers of at most half precision,
+    /// summed over all multiprocessors.
     pub half_clocks: u64,
-    /// The same on integers.
+    /// The clocks in which tensor cores worked on integers, summed over all multiprocessors.
     pub integer_clocks: u64,
-    /// The same on double-precision numbers.
+    /// The clocks in which tensor cores worked on double-precision numbers, summed over all
+    /// multiprocessors.
     pub double_clocks: u64,
-    /// Clocks in which single-precision units worked.
+    /// The clocks in which single-precision units worked, summed over all multiprocessors.
     pub single_clocks: u64,
-    /// Read and written by kernels.
+    /// The bytes that kernels read from and wrote to memory.
     pub dram_bytes: u64,
-    /// From the host to the device.
+    /// The bytes copied from the host to the device.
     pub pcie_rx_bytes: u64,
-    /// From the device to the host.
+    /// The bytes copied from the device to the host.
     pub pcie_tx_bytes: u64,
-    /// To other devices.
+    /// The bytes sent to other devices.
     pub nvlink_tx_bytes: u64,
-    /// From other devices.
+    /// The bytes received from other devices.
     pub nvlink_rx_bytes: u64,
 }
 
-/// How much of a device something takes while it runs, as shares.
+/// The shares of a device that a kernel or copy uses while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Load {
-    /// Of the multiprocessors, those that have a warp; none for a copy.
+    /// The share of multiprocessors that have a warp. 0 for a copy.
     pub sms: f64,
-    /// Of the warps that could be resident, those that are.
+    /// The share of possible warps that are resident.
     pub warps: f64,
 }
 
-/// What a device does in a second at best.
+/// The peak performance of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Peaks {
-    /// How many multiprocessors it has.
     pub multiprocessors: f64,
-    /// Their clock.
+    /// The clock of the multiprocessors in MHz.
     pub sm_mhz: f64,
-    /// Bytes that its memory reads and writes.
+    /// The memory bandwidth in bytes per second.
     pub dram_bytes: f64,
 }
 
 impl Peaks {
-    /// Clocks of all its multiprocessors together.
+    /// Returns the clocks per second of all multiprocessors together.
     pub fn clocks(self) -> f64 {
         self.multiprocessors * self.sm_mhz * 1e6
     }
 }
 
-/// How many counters there are.
+/// The number of counters in [`Activity`].
 pub(crate) const COUNTERS: usize = 12;
 
 impl Activity {
-    /// Nothing yet.
+    /// An activity with all counters at 0.
     pub const NONE: Self = Self::from_words([0; COUNTERS]);
 
-    /// What was done since an earlier moment.
+    /// Returns the activity since an earlier moment.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         self.with(earlier, u64::saturating_sub)
     }
 
-    /// Both together.
+    /// Returns the sum of both activities.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)

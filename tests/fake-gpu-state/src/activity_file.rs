@@ -1,33 +1,32 @@
-//! What one process has done on one device, and what is under way there: a few words in a file.
+//! The file with one process's activity on one device. It consists of a few words.
 //!
-//! Times go on while something is under way, so that a reader knows how much of a kernel's time has
-//! passed although the process that runs it writes nothing meanwhile. Bytes and operations count
-//! when what moved them is done.
+//! Running work is stored with its start time, so that readers can compute the elapsed time of a
+//! kernel while its process writes nothing. Bytes and operations are counted when the work ends.
 
 use std::array;
 
 use crate::activity::{Activity, COUNTERS, Load, Peaks};
 
-/// So many words come before the stretches: their number, the counters, until when they count, and
-/// the peaks.
+/// The number of words before the spans: their number, the counters, the time up to which these
+/// count, and the peaks.
 const HEAD: usize = 1 + COUNTERS + 1 + 3;
 const SPAN: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ActivityFile {
     pub(crate) done: Activity,
-    /// Until when the times in `done` count.
+    /// The time up to which the times in `done` are counted.
     until_ns: u64,
     pub(crate) peaks: Peaks,
-    /// What is under way, and what is to come.
+    /// The spans of running and future work.
     spans: Vec<Span>,
 }
 
-/// A time in which something runs.
+/// The time in which a kernel or a copy runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     pub(crate) from_ns: u64,
-    /// `u64::MAX` for what has not ended.
+    /// The end of the span, or `u64::MAX` if it is still running.
     pub(crate) until_ns: u64,
     pub(crate) load: Load,
 }
@@ -40,12 +39,12 @@ impl ActivityFile {
         }
     }
 
-    /// Adds what begins at this moment or later, of which the times until then have been counted.
+    /// Adds a span that starts now or later. The times must have been counted until now before.
     pub(crate) fn add(&mut self, span: Span) {
         self.spans.push(span);
     }
 
-    /// Ends what began at that moment with that load.
+    /// Ends the running span with this start and load.
     pub(crate) fn end(&mut self, from_ns: u64, load: Load, now_ns: u64) {
         let is_it =
             |own: &&mut Span| (own.from_ns, own.until_ns, own.load) == (from_ns, u64::MAX, load);
@@ -54,7 +53,7 @@ impl ActivityFile {
         }
     }
 
-    /// Counts the times until this moment.
+    /// Counts the times until `now_ns`.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         self.spans.sort_by_key(|span| span.from_ns);
         let (mut busy_until_ns, mut sm_ns, mut warp_ns) = (self.until_ns, 0.0, 0.0);
@@ -68,7 +67,7 @@ impl ActivityFile {
             let ns = until_ns.saturating_sub(from_ns) as f64;
             sm_ns += ns * load.sms;
             warp_ns += ns * load.warps;
-            // What runs at the same time makes a device busy once.
+            // Spans that run at the same time count only once as busy time.
             self.done.busy_ns += until_ns.saturating_sub(from_ns.max(busy_until_ns));
             busy_until_ns = busy_until_ns.max(until_ns);
         }
@@ -104,7 +103,8 @@ impl ActivityFile {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// `None` where nothing was written yet. What stands behind it is of one that was longer.
+    /// Parses a file. Returns `None` if nothing has been written yet. Bytes after the expected end
+    /// are ignored, because they remain from a longer version.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let words: Vec<_> = bytes
             .as_chunks::<8>()
@@ -172,14 +172,14 @@ mod tests {
         page.add(span(1000, u64::MAX));
         assert_eq!(times(&page, 900), [0, 0, 0]);
         assert_eq!(times(&page, 1400), [400, 200, 100]);
-        // Another begins, which ends by itself and before the first.
+        // The second span overlaps the first, and ends before it.
         page.advance(1200);
         page.add(span(1200, 1600));
         assert_eq!(times(&page, 1600), [600, 500, 250]);
         page.advance(2000);
         page.end(1000, HALF, 2000);
         assert_eq!(times(&page, 3000), [1000, 700, 350]);
-        // And one that is yet to begin, as in a stream that waits.
+        // The third span starts later, as queued work of a stream does.
         page.add(span(4000, 4100));
         assert_eq!(
             (times(&page, 3500), times(&page, 9000)),
@@ -204,7 +204,7 @@ mod tests {
         page.add(span(5, u64::MAX));
         let long = page.bytes();
         assert_eq!(ActivityFile::from_bytes(&long).as_ref(), Some(&page));
-        // What is left of a longer one is nothing.
+        // The remaining bytes of the longer version must be ignored.
         let rest = [&short[..], &long[short.len()..]].concat();
         assert!(ActivityFile::from_bytes(&rest).is_some_and(|page| page.spans.is_empty()));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What one process does on devices, written down while it does it.
+//! Recording of a process's activity on devices while it happens.
 
 use std::{
     collections::BTreeMap,
@@ -17,17 +17,17 @@ use crate::{
     uses::SUFFIX,
 };
 
-/// What one process does on devices, for others to read.
+/// A writer of a process's activity on devices, which other processes read.
 #[derive(Debug)]
 pub struct ActivityWriter {
-    /// The folder, and how its files begin; `None` where nobody reads it.
+    /// The folder and the prefix of the file names, or `None` if nothing is recorded.
     shared: Option<(PathBuf, String)>,
     peaks: Peaks,
-    /// By the device's UUID.
+    /// The files by the UUID of the device.
     files: BTreeMap<String, (ActivityFile, File)>,
 }
 
-/// Something that was begun and not yet ended.
+/// A kernel or copy that has started and not ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Begun {
     from_ns: u64,
@@ -35,13 +35,14 @@ pub struct Begun {
 }
 
 impl ActivityWriter {
-    /// A writer in this folder, of devices that have these peaks; without a folder nothing is
-    /// written down.
+    /// Opens a writer in this folder for devices with these peaks. Without a folder, nothing is
+    /// recorded.
     ///
     /// # Panics
-    /// Where the folder cannot be made.
+    /// Panics if the folder cannot be created.
     pub fn open(folder: Option<PathBuf>, peaks: Peaks) -> Self {
-        /// A process may have several, as a test has that is its own neighbor.
+        /// The number makes file names unique, because a test can open several writers in one
+        /// process.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let shared = folder.map(|folder| {
             fs::create_dir_all(&folder)
@@ -59,7 +60,7 @@ impl ActivityWriter {
         }
     }
 
-    /// Something begins on a device, and is under way until it is ended.
+    /// Records the start of a kernel or copy, which runs until [`end`](Self::end) is called.
     pub fn begin(&mut self, device: &str, load: Load) -> Begun {
         let mut begun = Begun { from_ns: 0, load };
         self.write(device, |page, now_ns| {
@@ -73,7 +74,7 @@ impl ActivityWriter {
         begun
     }
 
-    /// It ends, and this is what it did.
+    /// Records the end of a kernel or copy, and what it did.
     pub fn end(&mut self, device: &str, begun: Begun, did: Activity) {
         self.write(device, |page, now_ns| {
             page.end(begun.from_ns, begun.load, now_ns);
@@ -81,7 +82,7 @@ impl ActivityWriter {
         });
     }
 
-    /// Something runs on a device from a moment to come on, for so long.
+    /// Records a kernel or copy that runs for `ns` nanoseconds from `from_ns` on.
     pub fn run(&mut self, device: &str, load: Load, from_ns: u64, ns: u64) {
         let until_ns = from_ns.saturating_add(ns);
         self.write(device, |page, now_ns| {
@@ -93,9 +94,10 @@ impl ActivityWriter {
         });
     }
 
-    /// A file is written in one write to a place that stays where it is, so that it costs
-    /// microseconds, and thousands of short kernels can each have theirs. Nobody reads between the
-    /// look at the clock and the write: a kernel would go on there that has ended.
+    /// Changes the file of a device. It is overwritten in place with a single write, which takes
+    /// microseconds, so that even thousands of short kernels can be recorded. The lock covers
+    /// reading the clock and writing, because a reader in between would count time of a kernel that
+    /// has already ended.
     fn write(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
         let Some((folder, name)) = &self.shared else {
             return;

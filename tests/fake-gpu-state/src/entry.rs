@@ -1,4 +1,4 @@
-//! What one process holds, in a file of its own.
+//! The file with the memory that one process has taken.
 
 use std::{
     collections::BTreeMap,
@@ -9,29 +9,29 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What the files of processes end in.
+/// The extension of the files of processes.
 pub(crate) const SUFFIX: &str = "held";
 
-/// What one process holds.
+/// The memory that one process has taken.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pid: u32,
-    /// When it started, in the kernel's ticks, since numbers of processes come again.
+    /// The start time of the process in the kernel's ticks, which distinguishes it from others with
+    /// the same PID.
     started: u64,
-    /// By the device's UUID.
+    /// The bytes taken, by the UUID of the device.
     pub(crate) held: BTreeMap<String, u64>,
 }
 
-/// A process that holds memory of a device.
+/// A process that has taken memory of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
     pub pid: u32,
-    /// What it holds.
+    /// The bytes that it has taken.
     pub bytes: u64,
 }
 
-/// Who holds memory of a device; processes that are gone hold nothing.
+/// Returns the running processes that have taken memory of a device.
 pub fn holders(folder: &Path, device: &str) -> Vec<Holder> {
     let entries = fs::read_dir(folder)
         .into_iter()
@@ -58,7 +58,7 @@ impl Entry {
         }
     }
 
-    /// `None` for any other file, and for one that has just gone.
+    /// Reads an entry. Returns `None` for other files, and for files that have just been removed.
     fn read(path: &Path) -> Option<Self> {
         let is_entry = path
             .extension()
@@ -66,7 +66,7 @@ impl Entry {
         serde_json::from_str(&fs::read_to_string(path).ok().filter(|_| is_entry)?).ok()
     }
 
-    /// Whole or not at all: another process may be reading it.
+    /// Writes the file atomically, because other processes may read it at the same time.
     pub(crate) fn write(&self, file: &Path) {
         let text = serde_json::to_string(self).expect("numbers can be written");
         let part: PathBuf = file.with_extension("part");
@@ -80,10 +80,10 @@ impl Entry {
     }
 }
 
-/// When a process started; `None` for one that is gone, or has ended and is only waited for.
+/// Returns the start time of a process in the kernel's ticks, or `None` if it has ended.
 pub(crate) fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, which may hold anything, ends with the last bracket.
+    // The name of the program can contain anything, and ends at the last parenthesis.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields
@@ -117,11 +117,11 @@ mod tests {
         assert_eq!(holders(folder.path(), "GPU-a"), found);
         assert_eq!(holders(folder.path(), "GPU-b"), []);
         child.kill().unwrap();
-        // Nobody has asked yet how it ended, so that its number is still there.
+        // The child becomes a zombie, because it has not been waited for.
         while started(child.id()).is_some() {}
         assert_eq!(holders(folder.path(), "GPU-a"), []);
         child.wait().unwrap();
-        // Another process has its number by now.
+        // The start time shows that the PID belongs to another process now.
         Entry {
             started: 1,
             ..Entry::of_this_process()

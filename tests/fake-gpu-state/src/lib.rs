@@ -1,15 +1,15 @@
-//! What processes hold of devices that do not exist, and what they do on them.
+//! The shared state of simulated devices: memory that processes have taken, and their activity.
 //!
-//! `GPUMON_FAKE_GPU_STATE` names a folder. In it each process has a file for what it holds, and one
-//! for each device that it has done something on; the fake CUDA driver writes them, and the fake
-//! NVML reads all of them. What a process held is free as soon as it is gone, as with a real
-//! driver; what it did stays done. Without the folder a process is alone with its devices, and
-//! nobody knows what it does.
+//! The environment variable `GPUMON_FAKE_GPU_STATE` names a folder. Each process has a file there
+//! for its memory, and a file for its activity on each device. The fake CUDA driver writes these
+//! files, and the fake NVML reads all of them. As with a real driver, memory is freed when its
+//! process ends, but its activity remains counted. Without the folder, a process has the devices
+//! for itself, and its activity is not recorded.
 //!
-//! - [`Account`] is what one process holds, within the budget of all. [`holders`] says who holds a
-//!   device.
-//! - [`ActivityWriter`] is what one process does. [`uses`] says what all have done on a device
-//!   until now.
+//! - [`Account`] is the memory of one process, within the budget of all processes. A [`Holder`] is
+//!   a process that has taken memory of a device.
+//! - [`ActivityWriter`] records the activity of one process on devices, which other processes can
+//!   read.
 
 mod account;
 mod activity;
@@ -30,17 +30,18 @@ pub use self::{
     uses::{Uses, uses},
 };
 
-/// Names the folder.
+/// The environment variable with the folder.
 pub const VARIABLE: &str = "GPUMON_FAKE_GPU_STATE";
 
-/// The folder that the environment names.
+/// Returns the folder in the environment variable, if there is one.
 pub fn folder() -> Option<PathBuf> {
     env::var_os(VARIABLE)
         .filter(|path| !path.is_empty())
         .map(PathBuf::from)
 }
 
-/// A clock that all processes of this machine share and nobody sets, in ns.
+/// Returns the time of a monotonic clock that is the same for all processes of this machine, in
+/// nanoseconds.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32).as_nanos() as u64

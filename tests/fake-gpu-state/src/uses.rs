@@ -1,4 +1,4 @@
-//! What all processes have done on a device.
+//! The activity of all processes on a device.
 
 use std::{
     collections::BTreeMap,
@@ -15,20 +15,21 @@ use crate::{
     now_ns,
 };
 
-/// What the files end in.
+/// The extension of the activity files.
 pub(crate) const SUFFIX: &str = "done";
 
-/// What was done on a device until a moment.
+/// The activity on a device up to one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Uses {
-    /// By PID, of processes that are gone, too, so that the sum of all only grows.
+    /// The activity of each process by PID. It includes processes that have ended, so that the sum
+    /// never decreases.
     pub by_pid: BTreeMap<u32, Activity>,
-    /// What the device does at best.
+    /// The peak performance of the device.
     pub peaks: Peaks,
 }
 
 impl Uses {
-    /// What all of them did.
+    /// Returns the sum of all processes' activity.
     pub fn total(&self) -> Activity {
         self.by_pid
             .values()
@@ -36,13 +37,13 @@ impl Uses {
     }
 }
 
-/// What was done on a device until now; `None` where nobody has done anything.
+/// Returns the activity on a device so far, or `None` if there was none.
 pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
     let end = format!(".{device}.{SUFFIX}");
     let mut found: Option<Uses> = None;
     let files = fs::read_dir(folder).into_iter().flatten();
     for (pid, since, path) in files.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
-        // What was under way in a process that was killed has ended with it.
+        // Work that was running in a killed process has ended with it.
         let is_alive = started(pid) == Some(since);
         let Some(page) = read(&path, is_alive) else {
             continue;
@@ -55,7 +56,7 @@ pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
     found
 }
 
-/// The process that a page is of, when that started, and where it is.
+/// Returns the PID, the start time and the path of an activity file for the device.
 fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
     let name = path
         .file_name()
@@ -69,8 +70,8 @@ fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
     ))
 }
 
-/// With the times until now, as far as things are still under way; `None` for one in which nothing
-/// stands yet.
+/// Reads an activity file, and counts the time of running work until now if the process is alive.
+/// Returns `None` if nothing has been written yet.
 fn read(path: &Path, is_alive: bool) -> Option<ActivityFile> {
     let mut file = File::open(path).ok()?;
     file.lock_shared().ok()?;
@@ -127,7 +128,7 @@ mod tests {
         );
         let from_ns = now_ns();
         other.run("GPU-a", WHOLE, from_ns, 10 * MS);
-        // The time until it is written does not count.
+        // The span starts when it is written, so that the time before that does not count.
         let late_ns = now_ns() - from_ns;
         drop(one);
         let done = uses(folder.path(), "GPU-a").unwrap();
@@ -165,7 +166,7 @@ mod tests {
             .unwrap()
             .path();
         let name = page.file_name().unwrap().to_str().unwrap();
-        // Another process has its number by now.
+        // The start time shows that the PID belongs to another process now.
         let since = name.split('-').nth(1).unwrap();
         fs::copy(&page, folder.path().join(name.replace(since, "1"))).unwrap();
         fs::remove_file(&page).unwrap();

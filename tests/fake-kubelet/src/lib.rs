@@ -1,6 +1,7 @@
-//! A kubelet that answers `List` of its API for pod resources, v1, on a unix socket.
+//! A fake kubelet that answers `List` of the pod resources API v1 on a Unix socket.
 //!
-//! Messages are written down as the kubelet's `api.proto` has them, with what gpumon does not read.
+//! Messages are defined as in the kubelet's `api.proto`, including the fields that gpumon does not
+//! read.
 
 mod messages;
 mod service;
@@ -19,18 +20,18 @@ pub use self::messages::{
     DynamicResource, ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
 };
 
-/// How it behaves.
+/// The behavior of the kubelet.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// With this.
+    /// The kubelet returns these pods.
     Pods(ListPodResourcesResponse),
-    /// It refuses.
+    /// The kubelet rejects the request.
     Refused,
-    /// It takes for ever.
+    /// The request never ends.
     Hung,
 }
 
-/// One that runs until it is dropped.
+/// A fake kubelet, which runs until it is dropped.
 #[derive(Debug)]
 pub struct FakeKubelet {
     answer: Arc<Mutex<Answer>>,
@@ -39,10 +40,10 @@ pub struct FakeKubelet {
 }
 
 impl FakeKubelet {
-    /// Starts one at this path.
+    /// Starts a kubelet that listens on this socket.
     ///
     /// # Errors
-    /// Where it cannot listen there.
+    /// Returns an error if it cannot listen on the socket.
     pub fn start(socket: &Path, answer: Answer) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -61,7 +62,7 @@ impl FakeKubelet {
         })
     }
 
-    /// Behaves otherwise from now on.
+    /// Changes the behavior for new requests.
     pub fn set(&self, answer: Answer) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
@@ -70,13 +71,14 @@ impl FakeKubelet {
 impl Drop for FakeKubelet {
     fn drop(&mut self) {
         let runtime = self.runtime.take();
-        // A test may have a runtime of its own, within which none may be waited for.
+        // Shutting down happens on another thread, because a test may be inside its own runtime,
+        // which must not be blocked.
         let _ = thread::spawn(move || runtime.map(Runtime::shutdown_background)).join();
         let _ = fs::remove_file(&self.socket);
     }
 }
 
-/// A pod whose only container holds these devices of a resource.
+/// Creates a pod with one container that has these devices of a resource.
 pub fn pod(
     namespace: &str,
     name: &str,
@@ -108,7 +110,7 @@ pub fn pod(
     }
 }
 
-/// What it answers where these are all pods.
+/// Returns the answer that lists these pods.
 pub fn pods(pods: &[PodResources]) -> Answer {
     Answer::Pods(ListPodResourcesResponse {
         pod_resources: pods.to_vec(),

@@ -1,6 +1,6 @@
-//! The messages.
+//! The messages of the pod resources API.
 
-// Each is what `api.proto` says it is.
+// The fields are documented in `api.proto`.
 #![allow(missing_docs)]
 
 use prost::Message;

@@ -1,4 +1,4 @@
-//! `v1.PodResourcesLister` of gRPC over HTTP/2, as `PROTOCOL-HTTP2.md` of gRPC describes it.
+//! The gRPC service `v1.PodResourcesLister` over HTTP/2, according to gRPC's `PROTOCOL-HTTP2.md`.
 
 use std::{
     convert::Infallible,
@@ -19,18 +19,18 @@ use crate::{
     messages::{ListPodResourcesRequest, ListPodResourcesResponse},
 };
 
-/// gRPC's status codes.
+/// The gRPC status codes.
 const OK: u16 = 0;
 const INVALID_ARGUMENT: u16 = 3;
 const RESOURCE_EXHAUSTED: u16 = 8;
 const UNIMPLEMENTED: u16 = 12;
 
-/// The flag and the length in front of a message.
+/// The size of the flag and the length before a message.
 const PREFIX_BYTES: usize = 5;
 
 type GrpcResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// Answers every connection until the runtime ends.
+/// Answers requests on all connections until the runtime ends.
 pub(crate) async fn serve(listener: UnixListener, answer: Arc<Mutex<Answer>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let answer = Arc::clone(&answer);
@@ -72,7 +72,7 @@ async fn respond(request: Request<Incoming>, answer: Answer) -> hyper::Result<Gr
     }
 }
 
-/// Returns `true` for one uncompressed message of the length that its prefix has.
+/// Returns `true` if the body is one uncompressed message with the length in its prefix.
 fn is_list_request(body: &[u8]) -> bool {
     body.split_first_chunk::<PREFIX_BYTES>()
         .is_some_and(|([flag, length @ ..], message)| {

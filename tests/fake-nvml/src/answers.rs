@@ -1,4 +1,4 @@
-//! NVML's answers: those of the simulation, and those that only nvidia-smi asks for.
+//! Answers of NVML: those of the simulation, and those that only nvidia-smi queries.
 
 use std::sync::Arc;
 
@@ -21,24 +21,24 @@ use crate::{
     session::Session,
 };
 
-/// The driver that the H200's values were measured with.
+/// The driver version with which the H200's values were measured.
 const DRIVER: &str = "580.159.04";
 const NVML: &str = "13.580.159.04";
-/// CUDA 13.0, as 1000 times the major version and 10 times the minor one.
+/// The CUDA version 13.0 as 1000 times the major plus 10 times the minor version.
 pub(crate) const CUDA: i32 = 13_000;
-/// An H200's device and vendor, and its subsystem.
+/// The PCI IDs of an H200: device and vendor, and subsystem.
 pub(crate) const PCI_DEVICE_ID: u32 = 0x2335_10DE;
 pub(crate) const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
-/// PCI's class of display controllers, and its kinds that draw no picture, or do.
+/// PCI's class of display controllers, and the subclasses without and with display output.
 const DISPLAY_CONTROLLER: u32 = 0x03;
 const THREE_D: u32 = 0x02;
 const VGA: u32 = 0x00;
 /// The clocks of an H200's memory.
 const MEMORY_CLOCKS: [u32; 2] = [MEMORY_MHZ, 2_201];
-/// The lowest clock of an H200's multiprocessors, and the step between its clocks.
+/// The lowest clock of an H200's multiprocessors, and the step between clocks.
 const LOWEST_SM_MHZ: u32 = 345;
 const SM_STEP_MHZ: usize = 15;
-/// All nine reasons of `nvmlClocksEventReasons`.
+/// The mask of all nine reasons in `nvmlClocksEventReasons`.
 const EVERY_REASON: u32 = 0x1FF;
 
 impl SimulatedGpu for Gpu {
@@ -106,12 +106,12 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             }
             _ => sys::nvmlBrandType_enum_NVML_BRAND_NVIDIA,
         }]),
-        // No other GPU shares its board, none hosts virtual GPUs, and no Grace CPU is near.
+        // No board has several GPUs, no GPU hosts virtual GPUs, and there is no Grace CPU.
         Q::MultiGpuBoard | Q::AddressingMode | Q::Capabilities => list(&[0]),
         Q::BoardId => list(&[identity.pci_bus << 8]),
         Q::ModuleId => module(),
         Q::Pdi => Ok(Value::number(device_identifier(identity))),
-        // A machine of its own is in no rack whose places have numbers.
+        // This is a single machine, so there are no slot numbers of a rack.
         Q::PlatformInfo => module().map(|module| {
             let module = module.at(0).unwrap_or(0);
             Value::Numbers(vec![0, 0, 0, 0, 0, 0, 1, 0, module])
@@ -126,9 +126,9 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         },
         // The black box has not been written since the driver was loaded.
         Q::LastBbxFlush => Err(Code::NOT_READY),
-        // Half a year.
+        // The board has run for half a year.
         Q::TimeRun => if_supported(!identity.geforce, || list(&[15_811_200])),
-        // Chips have this processor from Turing on. Its firmware comes with the driver.
+        // Chips have this processor from Turing on. Its firmware has the version of the driver.
         Q::GspFirmwareVersion => {
             if_supported(identity.architecture >= Architecture::Turing, || {
                 text(DRIVER)
@@ -137,9 +137,10 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         Q::GspFirmwareMode => if_supported(identity.architecture >= Architecture::Turing, || {
             list(&[1, 1])
         }),
-        // A driver of the 580 branch has it for an H200, which has no plug for a display.
+        // Drivers of the 580 branch report this value for an H200, although it has no display
+        // connector.
         Q::DisplayMode | Q::PowerManagementMode => list(&[1]),
-        // Boards have them from Blackwell on. None is requested.
+        // Boards have power profiles from Blackwell on. None is requested.
         Q::WorkloadPowerProfiles => {
             if_supported(identity.architecture >= Architecture::Blackwell, || {
                 list(&[0; 24])
@@ -150,16 +151,17 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             list(&[sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH])
         }
         Q::EncoderStats => list(&encoder_stats(gpu)),
-        // A valid infoROM is no number.
+        // The answer for a valid infoROM is only the return code.
         Q::InforomIsValid => list(&[]),
-        // The first version has no field for what the driver keeps and counts it as used.
+        // The first version has no field for the memory reserved by the driver, and counts it as
+        // used.
         Q::MemoryInfoV1 => {
             let state = gpu.state();
             let used = state.memory_used_bytes + state.memory_reserved_bytes;
             let free = state.memory_total_bytes.saturating_sub(used);
             list_u64(&[state.memory_total_bytes, free, used])
         }
-        // There is none if confidential computing is off.
+        // Confidential computing is off, so there is no protected memory.
         Q::ProtectedMemory | Q::FbcStats => list(&[0; 3]),
         Q::TemperatureThreshold(4..=7) => Err(Code::NOT_SUPPORTED),
         Q::TemperatureThreshold(_) => Err(Code::INVALID_ARGUMENT),
@@ -171,7 +173,8 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             list(&clocks.collect::<Vec<_>>())
         }
         Q::SupportedGraphicsClocks(_) => Err(Code::NOT_FOUND),
-        // Boards count them by their place in the chip from Ampere on. Here all were in the caches.
+        // Boards from Ampere on count these errors by unit of the chip. Here, all are in the
+        // caches.
         Q::SramEccErrors => {
             let counts = identity.ecc && identity.architecture >= Architecture::Ampere;
             if_supported(counts, || {
@@ -188,7 +191,7 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             let reports = identity.ecc && identity.architecture >= Architecture::Hopper;
             if_supported(reports, || list(&[0, 0]))
         }
-        // Memory beyond repair is what no spare row was left for.
+        // Memory is beyond repair if there was no spare row for it.
         Q::UnrepairableMemory => remapped_rows(gpu).and_then(|rows| list(&[rows.failed.into()])),
         Q::RemappedRowsV2 => remapped_rows(gpu).and_then(|rows| {
             let flags = [rows.pending, rows.failed].map(u32::from);
@@ -210,7 +213,7 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
                 _ => list(&[1]),
             })
         }
-        // A GPU that is not divided has room for none, whether it can be divided or not.
+        // Without MIG, the maximum is 0 even for a GPU that supports MIG.
         Q::MaxMigDevices if gpu.state().mig.is_empty() => list(&[0]),
         Q::MaxMigDevices => list(&[MigState::MOST]),
         _ => return None,
@@ -223,12 +226,13 @@ fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
             let (total, used) = (own.memory_total_bytes, own.memory_used_bytes);
             list_u64(&[total, total.saturating_sub(used), used])
         }
-        // A part gets as many eighths as of the memory, and does not report how much is used.
+        // A MIG device has as many eighths of BAR1 as of the memory, and does not report the used
+        // part.
         Q::Bar1MemoryInfo => {
             let total = GpuState::BAR1_BYTES / 8 * u64::from(own.memory_eighths());
             list_u64(&[total, total, 0])
         }
-        // A MIG device counts what the caches of its own multiprocessors could not correct.
+        // A MIG device counts uncorrected errors in the caches of its own multiprocessors.
         Q::MemoryErrors(1, 0, 7) => list(&[0]),
         _ => return None,
     })
@@ -248,7 +252,7 @@ pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
                 (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
             let process = processes.find(|process| process.pid == pid);
             let process = process.ok_or(Code::NOT_FOUND)?;
-            // One that really exists is called as the system calls it.
+            // The name of a real process comes from the system.
             let name = process.command.or(process.name);
             name.map_or_else(|| real_name(pid), |name| Some(name.to_string()))
                 .map(Value::Text)
@@ -265,7 +269,7 @@ fn remapped_rows(gpu: &Gpu) -> Result<RemappedRows, Code> {
     gpu.wear().remapped_rows.ok_or(Code::NOT_SUPPORTED)
 }
 
-/// A number that no other GPU has: the end of its UUID.
+/// Returns a unique number: the last 64 bits of the UUID.
 fn device_identifier(identity: &GpuIdentity) -> u64 {
     let digits = identity.uuid.replace('-', "");
     u64::from_str_radix(&digits[digits.len().saturating_sub(16)..], 16).unwrap_or(0)

@@ -1,6 +1,6 @@
-//! The one way into the library: every exported function goes through here.
+//! The common part of all exported functions.
 //!
-//! A call is counted, takes its time, hangs or crashes where a fault says so, and only then is
+//! A call is counted, takes its time, and hangs or crashes if a fault requires it. Only then is it
 //! answered or refused.
 
 use std::{
@@ -24,19 +24,19 @@ use crate::{
     session::{Session, session},
 };
 
-/// How often a hung call looks whether its fault is over.
+/// The interval at which a hanging call checks whether its fault is over.
 const HANG_POLL: Duration = Duration::from_millis(5);
 
-/// A GPU that a function asks about, at the moment of the call.
+/// The GPU of a call, and the time of the call.
 pub(crate) struct Gpu {
     pub(crate) session: &'static Session,
     pub(crate) index: u32,
-    /// The MIG device that it is about; `None` for the whole GPU.
+    /// The MIG device of the call; `None` for the whole GPU.
     pub(crate) instance: Option<MigInstance>,
     pub(crate) elapsed_ms: u64,
 }
 
-/// What a handle stands for.
+/// The GPU and the MIG device that a handle refers to.
 pub(crate) type Target = (u32, Option<MigInstance>);
 
 /// The bit that distinguishes the handles of MIG devices from those of GPUs.
@@ -47,15 +47,15 @@ impl Gpu {
         &self.session.machine
     }
 
-    /// What it does, with what processes of this machine hold of it and do there through the fake
-    /// CUDA driver.
+    /// Returns the state of the GPU, including memory and activity of processes on this machine
+    /// that use the fake CUDA driver.
     pub(crate) fn state(&self) -> Arc<GpuState> {
         let state = self.machine().state(self.index, self.elapsed_ms);
         let Some(folder) = &self.session.state_folder else {
             return state;
         };
         let holders = fake_gpu_state::holders(folder, &self.identity().uuid);
-        // Notes come after the load, by which the clock would be late.
+        // Notes are taken with a delay, so the clock comes from the current moment.
         let sm_mhz = self.moment().and_then(|moment| moment.sm_mhz());
         let state = held::with_holders(state, &holders, sm_mhz);
         match self.note() {
@@ -64,12 +64,12 @@ impl Gpu {
         }
     }
 
-    /// What was noted last of what they do there; `None` where they have never done anything.
+    /// Returns the latest note of real processes' activity; `None` if there has never been any.
     pub(crate) fn note(&self) -> Option<Note> {
         self.session.notes.as_ref()?.newest(self.index)
     }
 
-    /// All that was noted, the oldest first.
+    /// Returns all notes, the oldest first.
     pub(crate) fn notes(&self) -> Vec<Note> {
         self.session
             .notes
@@ -77,7 +77,7 @@ impl Gpu {
             .map_or_else(Vec::new, |notes| notes.all(self.index))
     }
 
-    /// What they have done there until now; `None` where nobody can.
+    /// Returns the activity of real processes until now; `None` if there is no state folder.
     pub(crate) fn moment(&self) -> Option<Moment> {
         self.session
             .state_folder
@@ -99,7 +99,7 @@ impl Gpu {
             .map_or(totals, |moment| moment.on_top_of(totals))
     }
 
-    /// The MIG device that it is about, or the reason why there is none.
+    /// Returns the MIG device of the call, or the code if there is none.
     pub(crate) fn mig_device(&self) -> Result<MigState, Code> {
         let instance = self.instance.ok_or(Code::INVALID_ARGUMENT)?;
         self.state()
@@ -108,14 +108,13 @@ impl Gpu {
             .ok_or(Code::INVALID_ARGUMENT)
     }
 
-    /// What C holds for it.
+    /// Returns the handle of the GPU for C.
     pub(crate) fn handle(&self) -> nvmlDevice_t {
         handle(self.index, None)
     }
 }
 
-/// What C holds for a GPU or a MIG device: no address of anything, since these numbers are all
-/// there is to know.
+/// Returns the handle of a GPU or a MIG device. It is no address, but contains the indices.
 pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
@@ -143,7 +142,7 @@ pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
     ))
 }
 
-/// A function that needs no initialized library.
+/// Executes a function that does not need an initialized library.
 pub(crate) fn before_init(
     function: &'static str,
     body: impl FnOnce(&'static Session) -> Outcome,
@@ -153,7 +152,7 @@ pub(crate) fn before_init(
     returned(refuse(session, function, None).and_then(|()| body(session)))
 }
 
-/// A function about the system.
+/// Executes a function about the system.
 pub(crate) fn system(
     function: &'static str,
     body: impl FnOnce(&'static Session) -> Outcome,
@@ -166,7 +165,7 @@ pub(crate) fn system(
     returned(allowed.and_then(|()| body(session)))
 }
 
-/// A function about the GPU behind a handle, which MIG devices do not have.
+/// Executes a function about a whole GPU. It fails for MIG devices.
 pub(crate) fn device(
     function: &'static str,
     handle: nvmlDevice_t,
@@ -181,7 +180,7 @@ pub(crate) fn device(
     })
 }
 
-/// A function about the GPU or the MIG device behind a handle.
+/// Executes a function about a GPU or a MIG device.
 pub(crate) fn part(
     function: &'static str,
     handle: nvmlDevice_t,
@@ -190,7 +189,7 @@ pub(crate) fn part(
     reach(function, target(handle), body)
 }
 
-/// The GPU behind a function's second handle, if it is there.
+/// Returns the GPU of a function's second handle, if the GPU is present.
 pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
     let Machine {
         world,
@@ -210,7 +209,7 @@ pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code
     failure.or(lost).map_or(Ok(index), Err)
 }
 
-/// A function that finds its GPU by something else than a handle.
+/// Executes a function that finds its GPU without a handle.
 pub(crate) fn lookup(
     function: &'static str,
     find: impl FnOnce(&Machine) -> Result<u32, Code>,
@@ -258,7 +257,7 @@ fn reach(
             elapsed_ms: timeline.elapsed_ms(),
         };
         if instance.is_some() {
-            // It may have been there once.
+            // The MIG device may have been removed.
             gpu.mig_device()?;
         }
         body(&gpu)
@@ -266,7 +265,7 @@ fn reach(
     returned(answer())
 }
 
-/// Counts the call, then lets it take its time: what the scenario says, and as long as it hangs.
+/// Counts the call and then waits: for its latency in the scenario, and while it hangs.
 fn wait(session: &Session, function: &'static str, gpu: Option<u32>) {
     session.counts.add(function, gpu);
     let scenario = session.machine.world.scenario();
@@ -280,8 +279,8 @@ fn wait(session: &Session, function: &'static str, gpu: Option<u32>) {
     }
 }
 
-/// Fails where the scenario says that the driver is another one, that the function is missing, or
-/// that it fails.
+/// Returns an error if the scenario has another driver version, lacks the function, or makes it
+/// fail.
 fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcome {
     let scenario = session.machine.world.scenario();
     let seconds = session.machine.timeline.elapsed_s();
@@ -296,8 +295,8 @@ fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcom
         .map_or(Ok(()), |code| Err(Code(code)))
 }
 
-/// Spends time as the driver does: asleep where it waits for the board, busy where it is done in
-/// microseconds.
+/// Spends the latency as the driver does: long calls sleep, because they wait for the board, and
+/// short calls are busy.
 fn take(latency: Duration) {
     if latency >= Duration::from_millis(1) {
         thread::sleep(latency);

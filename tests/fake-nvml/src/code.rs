@@ -1,10 +1,10 @@
-//! NVML's return codes.
+//! The return codes of NVML.
 
 use std::ffi::CStr;
 
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
-/// An `nvmlReturn_t` that says that something failed.
+/// An `nvmlReturn_t` that reports a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) nvmlReturn_t);
 
@@ -23,12 +23,12 @@ impl Code {
     pub(crate) const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
 }
 
-/// The code that C gets.
+/// Returns the code for the caller.
 pub(crate) fn returned(outcome: Outcome) -> nvmlReturn_t {
     outcome.err().map_or(0, |code| code.0)
 }
 
-/// A code in words, as `nvmlErrorString` has them.
+/// Returns the text of a code, as in `nvmlErrorString`.
 pub(crate) fn words(code: nvmlReturn_t) -> &'static CStr {
     match code {
         0 => c"Success",

@@ -1,5 +1,4 @@
-//! How often each function was called for each GPU, for tests that check how much is asked of the
-//! driver.
+//! Counters of calls by function and GPU, for tests that check the load on the driver.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// While calls are made, the file is at most this old.
+/// The maximum age of the file while calls are made.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
-/// Counters, and the file that gets them; without a file nothing is counted.
+/// The counters and their file. Without a file, calls are not counted.
 pub(crate) struct Counts {
     path: Option<PathBuf>,
     state: Mutex<State>,
@@ -35,7 +34,7 @@ impl Counts {
         }
     }
 
-    /// Counts a call; `None` where it is about no GPU that there is.
+    /// Counts a call. `gpu` is `None` if the call is not about an existing GPU.
     pub(crate) fn add(&self, function: &'static str, gpu: Option<u32>) {
         if self.path.is_none() {
             return;
@@ -59,7 +58,7 @@ impl Counts {
     fn write_locked(&self, state: &mut State) {
         let Some(path) = &self.path else { return };
         state.written = Some(Instant::now());
-        // By way of another file, so that nobody reads half of it.
+        // The file is replaced atomically, so that no reader sees a part of it.
         let partial = path.with_extension(format!("{}.partial", process::id()));
         let written =
             fs::write(&partial, json(&state.calls)).and_then(|()| fs::rename(&partial, path));
@@ -77,7 +76,7 @@ impl Counts {
     }
 }
 
-/// Function names are plain words, so that nothing needs escaping.
+/// Returns the counters as JSON. Function names need no escaping.
 fn json(calls: &BTreeMap<&'static str, BTreeMap<Option<u32>, u64>>) -> String {
     let mut text = String::from("{");
     for (function, by_gpu) in calls {

@@ -1,38 +1,39 @@
-//! What processes of this machine do on a simulated GPU through the fake CUDA driver, as NVML tells
-//! it: shares of time, and rates.
+//! The activity of real processes on a simulated GPU through the fake CUDA driver, in NVML's terms:
+//! shares of time, and rates.
 
 use std::path::Path;
 
 use fake_gpu_state::{Activity, Uses, now_ns, uses};
 use gpumon_probe::vendor::sim::{Counters, GpuIdentity, Totals};
 
-/// What the hardware counts on its links for each byte that is copied: headers go with them.
+/// The bytes on the link for each copied byte, because the hardware also counts headers.
 const PCIE_BYTES: f64 = 1.09;
 const NVLINK_BYTES: f64 = 1.025;
 
-/// What was done on a GPU until a moment.
+/// The total activity on a GPU until a moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     at_ns: u64,
-    /// `None` where nobody has done anything yet.
+    /// `None` before the first activity.
     uses: Option<Uses>,
 }
 
 pub(crate) struct Between {
-    /// Time in which a kernel or a copy ran, in percent.
+    /// The share of time in which a kernel or a copy ran, in percent.
     pub(crate) busy_percent: f64,
-    /// Time in which tensor cores worked on integers, in percent, which is not among the counters.
+    /// The share of time in which tensor cores worked on integers, in percent. The hardware's
+    /// counters do not contain this.
     pub(crate) tensor_integer_percent: f64,
-    /// The same on double-precision numbers.
+    /// The share of time in which tensor cores worked on double-precision numbers, in percent.
     pub(crate) tensor_double_percent: f64,
-    /// What the hardware counted.
+    /// The counters of the hardware.
     pub(crate) counters: Counters,
-    /// For each process, by PID, the time in which something of it ran, in percent.
+    /// The share of time in which something of a process ran, in percent, by PID.
     pub(crate) by_pid: Vec<(u32, f64)>,
 }
 
 impl Between {
-    /// On a GPU of which the scenario alone tells what it does.
+    /// Returns the activity of a GPU without real processes, which comes from the scenario.
     pub(crate) fn as_the_scenario_says(counters: Counters) -> Self {
         Self {
             busy_percent: counters.sm_percent,
@@ -58,13 +59,13 @@ impl Moment {
         }
     }
 
-    /// The clock of multiprocessors that somebody uses.
+    /// Returns the clock of multiprocessors in use.
     pub(crate) fn sm_mhz(&self) -> Option<u32> {
         self.uses.as_ref().map(|uses| uses.peaks.sm_mhz as u32)
     }
 
-    /// What was done since an earlier moment; `None` for a GPU on which nobody has ever done
-    /// anything.
+    /// Returns the activity since an earlier moment; `None` for a GPU without any activity of real
+    /// processes.
     pub(crate) fn since(&self, earlier: &Self) -> Option<Between> {
         let uses = self.uses.as_ref()?;
         let before = |pid: Option<u32>| match (&earlier.uses, pid) {
@@ -88,7 +89,7 @@ impl Moment {
                 occupancy_percent: percent(did.warp_ns),
                 tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks()),
                 fp32_percent: of_peak(did.single_clocks, uses.peaks.clocks()),
-                // Nobody counts what else its kernels compute.
+                // Other operations of the kernels are not counted.
                 integer_percent: 0.0,
                 dram_bandwidth_percent: of_peak(did.dram_bytes, uses.peaks.dram_bytes),
                 pcie_tx_bytes_per_second: per_second(did.pcie_tx_bytes) * PCIE_BYTES,
@@ -100,19 +101,19 @@ impl Moment {
         })
     }
 
-    /// Counters that go on from those of the scenario.
+    /// Adds the activity to the scenario's counters.
     pub(crate) fn on_top_of(&self, mut totals: Totals) -> Totals {
         let done = self.uses.as_ref().map_or(Activity::NONE, Uses::total);
         totals.pcie_tx_bytes += done.pcie_tx_bytes as f64 * PCIE_BYTES;
         totals.pcie_rx_bytes += done.pcie_rx_bytes as f64 * PCIE_BYTES;
-        // Data alone: the headers are counted beside it.
+        // This counter contains data only; headers are counted separately.
         totals.nvlink_tx_bytes += done.nvlink_tx_bytes as f64;
         totals.nvlink_rx_bytes += done.nvlink_rx_bytes as f64;
         totals
     }
 }
 
-/// What goes to other GPUs where there are no `NVLinks`.
+/// Counts the traffic to other GPUs as PCIe traffic, for GPUs without `NVLinks`.
 fn over_pcie(did: Activity) -> Activity {
     Activity {
         pcie_tx_bytes: did.pcie_tx_bytes + did.nvlink_tx_bytes,
@@ -225,7 +226,7 @@ mod tests {
         };
         let first = moment(100, did, Activity::NONE).since(&nothing).unwrap();
         assert!((first.busy_percent - 30.0).abs() < 1e-9);
-        // Nothing goes backwards, whatever the clocks say.
+        // Negative differences, for example because of the clock, count as zero.
         let again = moment(100, Activity::NONE, Activity::NONE)
             .since(&moment(100, did, did))
             .unwrap();

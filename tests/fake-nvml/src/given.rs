@@ -1,5 +1,4 @@
-//! What the scenario says that a function answers, word for word, in place of what the simulation
-//! would.
+//! Answers of functions that the scenario specifies instead of the simulation.
 
 use std::{
     ffi::{c_char, c_int, c_uint, c_ulonglong},
@@ -18,11 +17,11 @@ use crate::{
     session::session,
 };
 
-/// An answer with the function that it is of.
+/// A function's name and its answer in the scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct Answer(&'static str, &'static Given);
 
-/// The answer of a call about the machine.
+/// Returns the scenario's answer to a call about the machine.
 pub(crate) fn system(function: &'static str, arguments: &[u32]) -> Option<Answer> {
     session()
         .machine
@@ -32,7 +31,7 @@ pub(crate) fn system(function: &'static str, arguments: &[u32]) -> Option<Answer
         .map(|given| Answer(function, given))
 }
 
-/// The answer of a call about a GPU or a MIG device.
+/// Returns the scenario's answer to a call about a GPU or a MIG device.
 pub(crate) fn device(
     function: &'static str,
     handle: sys::nvmlDevice_t,
@@ -47,7 +46,7 @@ pub(crate) fn device(
 
 pub(crate) use device as part;
 
-/// The value that was given, or else the one that is found.
+/// Returns the scenario's value, or otherwise the result of `find`.
 pub(crate) fn value_or<T: Filled>(
     answer: Option<Answer>,
     find: impl FnOnce() -> Result<T, Code>,
@@ -73,15 +72,15 @@ impl Answer {
         }
     }
 
-    /// Writes what was given into a value that is there.
+    /// Writes the scenario's numbers into a value.
     pub(crate) fn fill(self, value: &mut impl Filled) -> Outcome {
         value
             .fill(&self.numbers()?)
             .ok_or_else(|| self.failure("another number of numbers, or none"))
     }
 
-    /// The code that the call fails with. An answer that is not of the function's kind is an error
-    /// of the scenario, which ends the process, as one that cannot be read does.
+    /// Returns the failure code of the answer. An answer of the wrong kind is an error in the
+    /// scenario and ends the process, like an unreadable scenario.
     fn failure(self, wanted: &str) -> Code {
         match self.1 {
             Given::Code(code) => Code(*code),
@@ -96,7 +95,7 @@ impl Answer {
     }
 }
 
-/// The answer of a call: what the scenario gives, or else what is found.
+/// The answer to a call, from the scenario or the simulation.
 pub(crate) struct Answered {
     value: Value,
     given: Option<Answer>,
@@ -121,13 +120,13 @@ impl Answered {
     /// Writes one of several values.
     ///
     /// # Safety
-    /// The pointer is null or points at a value, with its version filled in if it has one.
+    /// The pointer is null or points to a value, with its version filled in if it has one.
     pub(crate) unsafe fn put<T: Filled>(&self, to: *mut T, place: usize, count: usize) -> Outcome {
         if to.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
         let mut value = if T::VERSION.is_some() {
-            // SAFETY: by this function's own condition it is a value.
+            // SAFETY: by this function's contract, the pointer is to a value.
             unsafe { to.read() }
         } else {
             T::blank()
@@ -141,7 +140,7 @@ impl Answered {
         };
         own.and_then(|own| value.read(&own))
             .ok_or_else(|| self.report_mismatch("other numbers"))?;
-        // SAFETY: by this function's own condition the pointer, which is not null, may be written.
+        // SAFETY: by this function's contract, the pointer, which is not null, may be written.
         unsafe { to.write(value) };
         Ok(())
     }
@@ -157,14 +156,14 @@ impl Answered {
             let mut item = T::blank();
             item.fill(numbers).map(|()| item)
         };
-        // A scenario gives one number for each item.
+        // A scenario has one number for each item.
         let size = if self.given.is_some() { 1 } else { T::COUNT };
         let all = self.value.numbers().chunks(size).map(item);
         all.collect::<Option<_>>()
             .ok_or_else(|| self.report_mismatch("a list"))
     }
 
-    /// Checks an answer that is nothing but a return code.
+    /// Checks an answer that only consists of a return code.
     pub(crate) fn check(&self) -> Outcome {
         if self.value.numbers().is_empty() {
             Ok(())
@@ -181,18 +180,18 @@ impl Answered {
     }
 }
 
-/// A value that can be made of numbers in the order of its fields.
+/// A value that is made from numbers in the order of its fields.
 ///
 /// # Safety
-/// All zeros are a value of it, and it begins with its version if it has one.
+/// All zeros are a valid value, and the type begins with its version if it has one.
 pub(crate) unsafe trait Filled: Sized {
     /// The version that the caller fills in.
     const VERSION: Option<u32> = None;
-    /// The numbers that it is made of.
+    /// The number of its numbers.
     const COUNT: usize = 1;
 
-    /// `None` where the numbers are too few, too many or too large, and of structures that no
-    /// scenario gives.
+    /// Fills in numbers. Returns `None` if there are too few or too many, if they are too large, or
+    /// if scenarios do not support the structure.
     fn fill(&mut self, _numbers: &[i128]) -> Option<()> {
         None
     }
@@ -202,16 +201,16 @@ pub(crate) unsafe trait Filled: Sized {
         self.fill(answer.numbers())
     }
 
-    /// All zeros.
+    /// Returns a value of all zeros.
     fn blank() -> Self {
-        // SAFETY: the trait's contract.
+        // SAFETY: all zeros are a valid value by the trait's contract.
         unsafe { mem::zeroed() }
     }
 }
 
 macro_rules! filled {
     ($($type:ty $(= $version:literal)?: $($($field:ident).+),+;)*) => {$(
-        // SAFETY: it consists of integers, and of pointers that nobody follows.
+        // SAFETY: the type consists of integers, and of pointers that are never dereferenced.
         unsafe impl Filled for $type {
             $(const VERSION: Option<u32> = Some($version);)?
             const COUNT: usize = [$(stringify!($($field).+)),+].len();
@@ -233,7 +232,7 @@ filled! {
     UnrepairableMemory: is_unrepairable;
 }
 
-/// The structures that the bindings lack.
+/// A structure that the bindings lack.
 #[repr(C)]
 pub(crate) struct RemappedRowsInfo {
     correctable: c_uint,
@@ -244,19 +243,19 @@ pub(crate) struct RemappedRowsInfo {
     failed: c_uint,
 }
 
-/// Whether memory is beyond repair, without the room that is kept in case the structure grows.
+/// Whether memory is beyond repair. The reserved fields of the structure are left out.
 #[repr(C)]
 pub(crate) struct UnrepairableMemory {
     is_unrepairable: c_uint,
 }
 
-/// The address of a retired page. An answer has the time before it.
+/// The address of a retired page. In an answer, its time comes first.
 #[repr(C)]
 pub(crate) struct UntimedPage {
     address: c_ulonglong,
 }
 
-// SAFETY: it is an integer.
+// SAFETY: the type is an integer.
 unsafe impl Filled for UntimedPage {
     const COUNT: usize = 2;
 
@@ -268,7 +267,7 @@ unsafe impl Filled for UntimedPage {
 
 macro_rules! numbers {
     ($($type:ty),*) => {$(
-        // SAFETY: it consists of integers.
+        // SAFETY: the type consists of integers.
         unsafe impl Filled for $type {
             fn fill(&mut self, numbers: &[i128]) -> Option<()> {
                 let [number] = numbers else { return None };
@@ -281,10 +280,10 @@ macro_rules! numbers {
 
 numbers!(c_int, c_uint, c_ulonglong);
 
-/// The text of functions that are not passed the length of the room.
+/// The text buffer of functions without a length parameter.
 pub(crate) type ShortText = [c_char; 64];
 
-// SAFETY: it consists of integers.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for ShortText {
     fn read(&mut self, answer: &Value) -> Option<()> {
         *self = crate::exports::pad_text(answer.text()?);
@@ -294,7 +293,7 @@ unsafe impl Filled for ShortText {
 
 macro_rules! never_given {
     ($($type:ty),* $(,)?) => {$(
-        // SAFETY: it consists of integers, and of pointers that nobody follows.
+        // SAFETY: the type consists of integers, and of pointers that are never dereferenced.
         unsafe impl Filled for $type {}
     )*};
 }
@@ -305,8 +304,8 @@ never_given! {
     sys::nvmlProcessesUtilizationInfo_t,
 }
 
-/// Three masks without a bit.
-// SAFETY: it consists of integers.
+/// Three masks without any bit set.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
     const VERSION: Option<u32> = Some(1);
 
@@ -320,7 +319,7 @@ unsafe impl Filled for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
 }
 
 /// State, status, clique and health, without the UUID of the cluster.
-// SAFETY: it consists of integers.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlGpuFabricInfo_v2_t {
     fn fill(&mut self, numbers: &[i128]) -> Option<()> {
         let [state, status, clique, health] = convert_all(numbers)?;
@@ -330,8 +329,8 @@ unsafe impl Filled for sys::nvmlGpuFabricInfo_v2_t {
     }
 }
 
-/// A place without a chassis and a fabric. An answer has their four halves first.
-// SAFETY: it consists of integers.
+/// A location without chassis and fabric. In an answer, their four halves come first.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
     const VERSION: Option<u32> = Some(2);
 
@@ -352,8 +351,8 @@ unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
     }
 }
 
-/// A scenario gives the upper and the lower half: one number could be beyond what TOML has.
-// SAFETY: it consists of integers.
+/// A scenario specifies the upper and lower half, because TOML cannot represent all 64-bit numbers.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPdi_v1_t {
     const VERSION: Option<u32> = Some(1);
 
@@ -368,8 +367,8 @@ unsafe impl Filled for sys::nvmlPdi_v1_t {
     }
 }
 
-/// Domain, bus, device, the two identifiers; the text follows. An answer has two classes, too.
-// SAFETY: it consists of integers.
+/// Domain, bus, device and two IDs, followed by the text. An answer also has the two classes.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPciInfo_t {
     fn fill(&mut self, numbers: &[i128]) -> Option<()> {
         let own = if numbers.len() == 7 {
@@ -383,8 +382,8 @@ unsafe impl Filled for sys::nvmlPciInfo_t {
     }
 }
 
-/// The same, and the two classes.
-// SAFETY: it consists of integers.
+/// Domain, bus, device, two IDs and the two classes.
+// SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPciInfoExt_v1_t {
     const VERSION: Option<u32> = Some(1);
 

@@ -1,5 +1,4 @@
-//! What processes of this machine hold of a simulated GPU and do there, through the fake CUDA
-//! driver.
+//! Memory and activity of real processes on a simulated GPU through the fake CUDA driver.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use gpumon_probe::{
 
 use crate::notes::Note;
 
-/// The state with their memory and with themselves in it, at the clock that they use.
+/// Adds real processes and their memory to the state, and sets the clock that they use.
 pub(crate) fn with_holders(
     state: Arc<GpuState>,
     holders: &[Holder],
@@ -34,13 +33,13 @@ pub(crate) fn with_holders(
         .iter()
         .any(|reason| reason.cause() == ThrottleCause::Idle)
     {
-        // It does not rest while somebody holds it.
+        // The clock is not reduced while a process uses the GPU.
         state.sm_mhz = sm_mhz.unwrap_or(MAX_SM_MHZ);
     }
     Arc::new(state)
 }
 
-/// The state with what was noted of it last, in place of what the scenario says that it does.
+/// Replaces the scenario's activity in the state by that of the latest note.
 pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
     let mut state = Arc::unwrap_or_clone(state);
     (state.gpu_percent, state.memory_percent) = (note.gpu_percent, note.memory_percent);
@@ -52,7 +51,7 @@ pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
     Arc::new(state)
 }
 
-/// A process that computes, of which everything else is read where processes of this machine are.
+/// Returns a compute process. Its other properties come from `/proc`.
 pub(crate) fn process(pid: u32, memory_bytes: Option<u64>, sm_percent: u32) -> ProcessState {
     ProcessState {
         pid,

@@ -1,4 +1,4 @@
-//! The built library for tests, from which functions can be missing.
+//! Installation of the built library for tests, optionally without some functions.
 
 use std::{
     collections::BTreeSet,
@@ -7,28 +7,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The name that programs look for.
+/// The file name that programs look for.
 const NAME: &str = "libnvidia-ml.so.1";
-/// The name that cargo gives the library.
+/// The file name that cargo uses.
 const BUILT: &str = "libfake_nvml.so";
 
-/// Puts the built library into `directory` as `libnvidia-ml.so.1`, without the functions in
-/// `hidden`, and returns its path there.
+/// Installs the built library in `directory` as `libnvidia-ml.so.1`, without the functions in
+/// `hidden`. Returns its path.
 ///
-/// Where nothing is hidden that is a link. Otherwise it is a copy of what the loader maps, in whose
-/// table of dynamic symbols the hidden functions have another name, so that `dlsym` does not find
-/// them: it looks as the library of a driver that has never had them.
+/// If no function is hidden, the file is a link. Otherwise it is a copy of the parts that the
+/// loader maps. In its table of dynamic symbols, the hidden functions have other names, so `dlsym`
+/// does not find them. It looks like the library of a driver that never had these functions.
 ///
 /// # Panics
-/// Where the library is not built, cannot be copied, or does not export a function that should be
-/// hidden: a test that goes on without what it asked for tests nothing.
+/// Panics if the library is not built, cannot be copied, or does not export a function in `hidden`.
 #[track_caller]
 pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     let built = built();
     let copy = directory.join(NAME);
     let failed =
         |error: std::io::Error| -> ! { panic!("cannot write {}: {error}", copy.display()) };
-    // Never through the link of an earlier call, into the built library.
+    // Writing through the link of an earlier call would change the built library.
     let _ = fs::remove_file(&copy);
     if hidden.is_empty() {
         symlink(&built, &copy).unwrap_or_else(|error| failed(error));
@@ -47,7 +46,7 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     copy
 }
 
-/// The library without what only a debugger reads, which is most of it and stands at its end.
+/// Returns the library without its debug information, which is most of the file and at its end.
 fn loaded_part(library: &Path) -> Vec<u8> {
     let mut bytes = fs::read(library)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
@@ -57,7 +56,8 @@ fn loaded_part(library: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Where the last segment that the loader maps ends, by the ELF header and its table of segments.
+/// Returns the end of the last segment that the loader maps, from the ELF header and its table of
+/// segments.
 fn loaded_end(elf: &[u8]) -> Option<usize> {
     const LOAD: u64 = 1;
     let number = |at: usize, size: usize| {
@@ -78,7 +78,8 @@ fn loaded_end(elf: &[u8]) -> Option<usize> {
         .filter(|end| *end <= elf.len())
 }
 
-/// The library that cargo built together with the running test, in its folder or the one above.
+/// Returns the library that cargo has built for the running test. It is in the folder of the test
+/// or in its parent.
 fn built() -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
     let beside = test
@@ -97,16 +98,16 @@ fn built() -> PathBuf {
         })
 }
 
-/// Changes the first letter of names wherever they stand between two NULs, as names in symbol
-/// tables do. Their hash tables still lead to the place, where the loader then finds another name.
-/// Gives the names that it found.
+/// Changes the first letter of names that are enclosed by two NULs, as in symbol tables. The hash
+/// tables still lead to the entry, where the loader then finds another name. Returns the names that
+/// were found.
 fn rename<'a>(library: &mut [u8], names: &[&'a str]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut places = Vec::new();
     let mut begin = 0;
     for word in library.split(|byte| *byte == 0) {
         let is_between_nuls = begin > 0 && begin + word.len() < library.len();
-        // Few words begin like this, so that the names are seldom compared.
+        // The check for this prefix is fast and avoids most comparisons.
         if is_between_nuls && word.starts_with(b"nvml") {
             let name = names.iter().find(|name| name.as_bytes() == word);
             found.extend(name);

@@ -1,27 +1,25 @@
-//! A libnvidia-ml.so.1 that speaks for simulated GPUs, so that the real program is tested through
-//! the real `dlopen`.
+//! A libnvidia-ml.so.1 with simulated GPUs. It tests the real program through the real `dlopen`.
 //!
 //! The shared library exports NVML's C interface over `gpumon_probe`'s simulation:
 //!
-//! - `GPUMON_FAKE_NVML_SCENARIO` names the TOML file that says which GPUs there are and what
-//!   happens to them; `scenarios/example.toml` describes every key. Without it there is one busy
-//!   GPU. It is read at the first call.
-//! - `GPUMON_FAKE_NVML_COUNTS` names a file that gets the number of calls per function and GPU, as
-//!   `{"nvmlDeviceGetName": {"0": 2}, "nvmlInit_v2": {"system": 1}}`: at every `nvmlShutdown`, and
-//!   at most once a second while calls are made.
-//! - `GPUMON_FAKE_GPU_STATE` names a folder in which processes that use the fake CUDA driver say
-//!   what they hold and do. Their memory and they themselves are told beside those of the scenario.
-//!   Of a GPU on which one of them has done anything, use, activity and rates are what they did,
-//!   and power is still the scenario's.
+//! - `GPUMON_FAKE_NVML_SCENARIO` names a TOML file with the GPUs and the events;
+//!   `scenarios/example.toml` describes every key. By default, there is one busy GPU. The file is
+//!   read at the first call.
+//! - `GPUMON_FAKE_NVML_COUNTS` names an output file for the number of calls per function and GPU,
+//!   such as `{"nvmlDeviceGetName": {"0": 2}, "nvmlInit_v2": {"system": 1}}`. It is written at
+//!   every `nvmlShutdown`, and at most once a second while calls are made.
+//! - `GPUMON_FAKE_GPU_STATE` names a folder with the memory and activity of processes that use the
+//!   fake CUDA driver. These processes and their memory are added to those of the scenario. If one
+//!   of them has been active on a GPU, utilization, activity and rates of that GPU come from the
+//!   processes, but power still comes from the scenario.
 //!
 //! By hand: `GPUMON_FAKE_NVML_SCENARIO=FILE gpumon --nvml-lib target/debug/libfake_nvml.so`. In
-//! tests: [`install`] makes a copy, from which functions can be missing.
+//! tests: [`install`] makes a copy, which may lack functions.
 //!
-//! What the parts are: `exports` is NVML's interface, function by function; every one of them goes
-//! through `call`, which counts, delays, hangs and refuses as the scenario says; `session` holds
-//! what one process has loaded.
+//! `exports` are the functions of NVML. All of them use `call`, which counts, delays, hangs and
+//! refuses calls as the scenario requires. `session` is the state of one process.
 
-// A C interface is raw pointers; each block says why it may touch them.
+// A C interface uses raw pointers. Each unsafe block states why it is sound.
 #![allow(unsafe_code)]
 
 mod answers;

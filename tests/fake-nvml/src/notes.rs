@@ -1,5 +1,5 @@
-//! What the driver notes of each GPU once in 200 ms, and keeps for a while: how much of that time
-//! it was in use, and by whom. So does the real one, which is why its utilization moves in steps.
+//! Notes of each GPU's activity, which are taken every 200 ms and kept for a while. The real driver
+//! does the same, so its utilization changes in steps.
 
 use std::{
     collections::VecDeque,
@@ -13,32 +13,31 @@ use gpumon_probe::vendor::sim::Machine;
 
 use crate::done::{Between, Moment};
 
-/// How far apart the notes are.
+/// The interval of notes in milliseconds.
 pub(crate) const PERIOD_MS: u64 = 200;
-/// How many of them are kept.
+/// The number of notes that are kept.
 const DEPTH: usize = 71;
 
-/// What was noted of one GPU at the end of a period.
+/// The activity of one GPU in one period.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
-    /// When it ended, on the scenario's timeline.
+    /// The end of the period on the scenario's timeline.
     pub(crate) at_ms: u64,
-    /// Time in which a kernel or a copy ran.
+    /// The share of time in which a kernel or a copy ran.
     pub(crate) gpu_percent: u32,
-    /// Bandwidth of the memory.
+    /// The used share of the memory bandwidth.
     pub(crate) memory_percent: u32,
-    /// The processes that were busy, by PID, each with its share of the time in percent.
+    /// The busy processes: PID, and share of the time in percent.
     pub(crate) busy: Vec<(u32, u32)>,
 }
 
-/// What is noted of all GPUs, the oldest first; nothing of those on which nobody has ever done
-/// anything.
+/// The notes of all GPUs, the oldest first. A GPU has none before its first activity.
 #[derive(Debug)]
 pub(crate) struct Notes(Vec<Mutex<VecDeque<Note>>>);
 
 impl Notes {
-    /// Starts to take notes of what stands in this folder, on a thread that lasts as long as the
-    /// library.
+    /// Starts a thread that takes notes of the activity in this folder. The thread runs as long as
+    /// the library is loaded.
     pub(crate) fn start(folder: PathBuf, machine: &Machine) -> Arc<Self> {
         let gpus: Vec<_> = (0..machine.world.gpu_count())
             .map(|gpu| machine.world.identity(gpu).clone())
@@ -73,12 +72,12 @@ impl Notes {
         notes
     }
 
-    /// What was noted of a GPU last.
+    /// Returns the latest note of a GPU.
     pub(crate) fn newest(&self, gpu: u32) -> Option<Note> {
         self.of(gpu as usize).back().cloned()
     }
 
-    /// All that is kept of a GPU.
+    /// Returns all notes of a GPU.
     pub(crate) fn all(&self, gpu: u32) -> Vec<Note> {
         self.of(gpu as usize).iter().cloned().collect()
     }

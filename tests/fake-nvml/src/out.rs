@@ -1,4 +1,4 @@
-//! Answers into the caller's memory.
+//! Output into the caller's memory.
 
 use std::{
     ffi::{CStr, c_char, c_uint},
@@ -10,13 +10,12 @@ use crate::code::{Code, Outcome};
 /// Writes one value.
 ///
 /// # Safety
-/// `to` is null or points at memory for a `T` that the caller may write, as NVML's contract
-/// demands.
+/// `to` is null or points to memory for a `T` that the caller may write.
 pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, so that by this function's own condition it may be written.
+    // SAFETY: by this function's contract, `to`, which is not null, may be written.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -24,7 +23,7 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
 /// Writes a text with its closing NUL into a buffer of `length` bytes.
 ///
 /// # Safety
-/// `to` is null or points at `length` bytes that the caller may write.
+/// `to` is null or points to `length` bytes that the caller may write.
 pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Outcome {
     if to.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -32,8 +31,8 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     if text.len() >= length as usize {
         return Err(Code::INSUFFICIENT_SIZE);
     }
-    // SAFETY: `to` has room for `length` bytes, which is more than the text has, and nobody else's
-    // memory overlaps this function's own.
+    // SAFETY: `to` has room for `length` bytes, which is more than the length of the text. The
+    // caller's buffer does not overlap the text.
     unsafe {
         ptr::copy_nonoverlapping(text.as_ptr().cast(), to, text.len());
         to.add(text.len()).write(0);
@@ -41,17 +40,17 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     Ok(())
 }
 
-/// Writes a list as NVML does: into room for `count` items, where there is enough, and the number
-/// of items in any case.
+/// Writes a list if it fits into `count` items. In any case, writes the number of items to `count`.
 ///
 /// # Safety
-/// `count` is null or may be read and written, and `to` is null or points at `*count` items that
+/// `count` is null or may be read and written, and `to` is null or points to `*count` items that
 /// may be written.
 pub(crate) unsafe fn put_list<T>(to: *mut T, count: *mut c_uint, items: Vec<T>) -> Outcome {
     if count.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, so that it may be read and written.
+    // SAFETY: by this function's contract, `count`, which is not null, may be read and
+    // written.
     let room = unsafe { count.replace(items.len() as c_uint) } as usize;
     if items.is_empty() {
         return Ok(());
@@ -63,7 +62,7 @@ pub(crate) unsafe fn put_list<T>(to: *mut T, count: *mut c_uint, items: Vec<T>) 
         return Err(Code::INVALID_ARGUMENT);
     }
     for (at, item) in items.into_iter().enumerate() {
-        // SAFETY: there is room for at least as many items as there are.
+        // SAFETY: `to` has room for all items.
         unsafe { to.add(at).write(item) };
     }
     Ok(())
@@ -72,25 +71,26 @@ pub(crate) unsafe fn put_list<T>(to: *mut T, count: *mut c_uint, items: Vec<T>) 
 /// Reads the caller's text.
 ///
 /// # Safety
-/// `text` is null or points at a text that ends with a NUL and outlives the call.
+/// `text` is null or points to a text that ends with a NUL and outlives the call.
 pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
     if text.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, so that by this function's own condition it ends with a NUL.
+    // SAFETY: by this function's contract, `text`, which is not null, ends with a NUL.
     unsafe { CStr::from_ptr(text) }
         .to_str()
         .map_err(|_| Code::INVALID_ARGUMENT)
 }
 
-/// The caller's list of `count` items, to be filled in.
+/// Returns the caller's list of `count` items, to be filled in.
 ///
 /// # Safety
-/// `items` is null or points at `count` items that nobody else touches during the call.
+/// `items` is null or points to `count` items that nothing else accesses during the call.
 pub(crate) unsafe fn items<'a, T>(items: *mut T, count: usize) -> Result<&'a mut [T], Code> {
     if items.is_null() || count == 0 {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, so that by this function's own condition there are `count` items.
+    // SAFETY: by this function's contract, `items`, which is not null, points to `count`
+    // items.
     Ok(unsafe { slice::from_raw_parts_mut(items, count) })
 }

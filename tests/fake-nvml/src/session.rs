@@ -1,4 +1,4 @@
-//! What one process has loaded: the simulated machine, and who uses the library.
+//! The state of one process: the simulated machine, and the users of the library.
 
 use std::{
     env, fs,
@@ -24,23 +24,23 @@ const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
 pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) counts: Counts,
-    /// Where it stands what processes of this machine hold and do; `None` where all of them are
+    /// The folder with memory and activity of real processes; `None` if all processes are
     /// simulated.
     pub(crate) state_folder: Option<PathBuf>,
-    /// What was noted of that.
+    /// The notes of their activity.
     pub(crate) notes: Option<Arc<Notes>>,
-    /// How often it was initialized and not yet shut down.
+    /// The number of initializations without a shutdown.
     users: AtomicU32,
 }
 
-/// The state of this process; the first call loads the scenario.
+/// Returns the state of this process. The first call loads the scenario.
 pub(crate) fn session() -> &'static Session {
     static SESSION: OnceLock<Session> = OnceLock::new();
     SESSION.get_or_init(|| match load() {
         Ok(scenario) => Session::new(scenario),
         Err(message) => {
-            // A test must not run on another scenario than the one that was meant, and NVML has no
-            // return code that would say so: the process ends, as it does for a bad argument.
+            // A test must not run with another scenario than the specified one, and NVML has no
+            // return code for this error. So the process ends, as for an invalid argument.
             eprintln!("fake NVML: {message}");
             process::exit(2)
         }
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// Counts one more user, unless the scenario says that this fails just now.
+    /// Counts one more user, unless the scenario makes the initialization fail.
     pub(crate) fn initialize(&self) -> Outcome {
         if let Some(code) = self
             .machine

@@ -1,12 +1,12 @@
-//! What the targets share.
+//! Functions that all fuzz targets use.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-/// A folder in memory of this process alone, since a file of a target is written thousands of times
-/// a second. Those of processes that are gone are removed: a fuzzer ends without tidying up.
+/// Returns a folder of this process in memory, because a target writes its file thousands of times
+/// a second. Folders of ended processes are removed, because a fuzzer does not clean up.
 pub fn scratch(name: &str) -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let root = if memory.is_dir() {

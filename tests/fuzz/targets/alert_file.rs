@@ -1,4 +1,4 @@
-//! An alert file.
+//! Fuzzes the parser of alert files.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     match AlertRules::from_toml(text, "fuzz.toml") {
-        // What is right is so whatever is asked of it.
+        // Valid rules must support all operations.
         Ok(rules) => {
             gpumon_alerts::prometheus::export(&rules);
         }

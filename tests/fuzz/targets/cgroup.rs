@@ -1,4 +1,4 @@
-//! A process's `/proc/PID/cgroup`.
+//! Fuzzes the parser of `/proc/PID/cgroup`.
 
 #![no_main]
 

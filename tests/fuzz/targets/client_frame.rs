@@ -1,4 +1,4 @@
-//! What a client sends over the stream.
+//! Fuzzes the parser of frames that a client sends over the stream.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Earlier results for `gpumon bench --compare`.
+//! Fuzzes the parser of earlier results for `gpumon bench --compare`.
 
 #![no_main]
 

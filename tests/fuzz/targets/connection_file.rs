@@ -1,4 +1,5 @@
-//! The connection file of a Jupyter kernel, which its command line names.
+//! Fuzzes the parser of a Jupyter kernel's connection file, which the command line of the kernel
+//! names.
 
 #![no_main]
 
@@ -9,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 const PID: u32 = 42;
 
-/// A kernel, whose file is below its own root.
+/// The `/proc` of a kernel whose connection file is below the kernel's own root.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = gpumon_fuzz::scratch("connection-file");
     fs::create_dir_all(root.join("42/root/run")).expect("a process");

@@ -1,4 +1,4 @@
-//! A process's `/proc/PID/fdinfo/FD` of an open card.
+//! Fuzzes the parser of `/proc/PID/fdinfo/FD` for an open card.
 
 #![no_main]
 

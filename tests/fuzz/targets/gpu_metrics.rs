@@ -1,4 +1,4 @@
-//! An AMD GPU's table of metrics.
+//! Fuzzes the parser of an AMD GPU's table of metrics.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! What a client sends over a connection: requests, and frames of the stream. The first byte
-//! chooses the door.
+//! Fuzzes the HTTP server with requests and frames of the stream. The first byte selects the port
+//! or the unix socket.
 
 #![no_main]
 

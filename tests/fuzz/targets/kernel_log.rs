@@ -1,4 +1,4 @@
-//! Messages of the kernel.
+//! Fuzzes the parser of kernel messages.
 
 #![no_main]
 

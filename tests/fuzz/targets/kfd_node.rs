@@ -1,4 +1,4 @@
-//! The properties of a node of KFD's topology.
+//! Fuzzes the parser of a node's properties in KFD's topology.
 
 #![no_main]
 

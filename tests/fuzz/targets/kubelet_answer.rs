@@ -1,4 +1,4 @@
-//! What the kubelet answers to the question which pods hold which devices.
+//! Fuzzes the parser of the kubelet's list of pods and their devices.
 
 #![no_main]
 

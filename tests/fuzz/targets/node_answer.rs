@@ -1,4 +1,4 @@
-//! Answers of a node of a fleet; the first byte chooses the route.
+//! Fuzzes the parsers of answers from a node of a fleet. The first byte selects the route.
 
 #![no_main]
 

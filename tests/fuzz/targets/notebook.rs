@@ -1,4 +1,4 @@
-//! A notebook for `gpumon notebook report`.
+//! Fuzzes the parser of notebooks in `gpumon notebook report`.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The files of `/proc/PID` together: `stat`, `status`, `comm`, `cmdline`, `environ` and `cgroup`,
-//! divided by lines of `====`.
+//! Fuzzes the parsers of files in `/proc/PID`: `stat`, `status`, `comm`, `cmdline`, `environ` and
+//! `cgroup`, separated by lines of `====`.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 const PID: u32 = 42;
 
-/// A process and its parent, which has no command line, and a machine that has booted.
+/// The `/proc` of a process, its parent without a command line, and a machine with a boot time.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = gpumon_fuzz::scratch("procfs");
     fs::create_dir_all(root.join("42")).expect("a process");

@@ -1,4 +1,4 @@
-//! A line of a collector.
+//! Fuzzes the parser of a collector's records.
 
 #![no_main]
 

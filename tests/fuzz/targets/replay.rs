@@ -1,4 +1,4 @@
-//! A recording for `gpumon replay`.
+//! Fuzzes the parser of recordings for `gpumon replay`.
 
 #![no_main]
 

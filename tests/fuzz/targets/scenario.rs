@@ -1,11 +1,12 @@
-//! A scenario of simulated GPUs and of the fake NVML library, or of the fake CUDA driver.
+//! Fuzzes the parsers of scenarios: for simulated GPUs, the fake NVML library and the fake CUDA
+//! driver.
 
 #![no_main]
 
 use gpumon_probe::vendor::sim::{Scenario, World};
 use libfuzzer_sys::fuzz_target;
 
-/// The first and the last moments of a timeline, and some between.
+/// The first and the last moment of a timeline, and some moments between them.
 const MOMENTS_MS: [u64; 7] = [0, 1, 999, 60_000, 86_400_000, 1 << 42, u64::MAX];
 
 fuzz_target!(|text: &str| {

@@ -1,4 +1,4 @@
-//! A settings file.
+//! Fuzzes the parser of settings files.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A web configuration.
+//! Fuzzes the parser of web configurations.
 
 #![no_main]
 

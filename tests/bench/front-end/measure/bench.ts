@@ -1,4 +1,4 @@
-/** What measurements are given. */
+/** The servers and options that are passed to measurements. */
 
 import type { Browser } from 'playwright-core';
 
@@ -6,9 +6,9 @@ import type { JupyterServer } from '../../../browser/src/jupyter';
 
 export interface Bench {
   browser: Browser;
-  /** Eight GPUs, with gpumon, and with the peer. */
+  /** The server with gpumon and eight GPUs. `peer` is that with the peer. */
   gpumon: JupyterServer;
   peer: JupyterServer;
-  /** How long to look at what goes on all the time. */
+  /** Duration of a continuous measurement, in seconds. */
   seconds: number;
 }

@@ -1,4 +1,4 @@
-/** The JavaScript that a browser fetches, as a server would send it compressed. */
+/** The size of the JavaScript that a browser downloads, compressed as by a server. */
 
 import { BEFORE_KB, kilobytes } from '../../../browser/src/downloads';
 import { notebookOf } from '../../../browser/src/notebook-file';

@@ -1,4 +1,7 @@
-/** The browser's main thread with eight GPUs at ten samples a second, and all charts open. */
+/**
+ * The load of the browser's main thread with eight GPUs at ten samples per second, and all charts
+ * open.
+ */
 
 import type { Browser } from 'playwright-core';
 
@@ -49,8 +52,8 @@ export async function eightGpus({ browser, gpumon, seconds }: Bench): Promise<vo
 }
 
 /**
- * One chart of the peer, over a driver that answers as fast as it asks: it waits for a real one and
- * draws less.
+ * Measures one chart of the peer with a driver that answers at once. With a slow driver, the peer
+ * would wait and draw less.
  */
 async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
   const gpus = new Gpus(8, AT_ONCE);
@@ -67,7 +70,7 @@ async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
   }
 }
 
-/** A cost in words. */
+/** Formats a cost as text. */
 export function said({
   percent,
   script_percent,

@@ -1,6 +1,6 @@
 /**
- * How long after the click the panel shows its numbers, and the past: its first frame with a line
- * that has a form.
+ * The time from a click until the panel shows numbers, and until its first frame with a line of
+ * history.
  */
 
 import type { Browser } from 'playwright-core';
@@ -19,7 +19,7 @@ const TIMES = 7;
 
 interface Seen {
   numbers_ms: number;
-  /** Rows of many GPUs have no lines. */
+  /** The rows of many GPUs have no lines, so this is `null`. */
   line_ms: number | null;
 }
 
@@ -49,7 +49,7 @@ async function seenOf(browser: Browser, count: number): Promise<Seen[]> {
   const jupyter = await startGpumon(gpus);
   const seen: Seen[] = [];
   try {
-    // From now on it keeps a history.
+    // The first request starts gpumon, which then keeps a history.
     await fetch(jupyter.page('gpumon/healthz'));
     for (let time = 0; time < TIMES; time += 1) {
       const lab = await OpenLab.open(browser, jupyter);
@@ -69,11 +69,11 @@ async function seenOf(browser: Browser, count: number): Promise<Seen[]> {
 }
 
 /**
- * Runs in the page: from the next click on, looks at each frame for numbers, and for a canvas with
- * a line.
+ * Runs in the page: after the next click, checks each frame for numbers, and for a canvas with a
+ * line.
  */
 function watch(withLine: boolean): void {
-  /** A line that is more than straight goes through so many heights. */
+  /** A line that is not straight has at least this many different heights. */
   const HEIGHTS = 10;
   const hasLine = (canvas: HTMLCanvasElement): boolean => {
     const { width, height } = canvas;
@@ -107,7 +107,7 @@ function watch(withLine: boolean): void {
       if (numbers_ms === null || (withLine && !line)) {
         requestAnimationFrame(look);
       } else {
-        // What was written before this frame has been seen with it.
+        // The values that were written before this frame are visible in it.
         Object.assign(window, { gpumonSeen: { numbers_ms, line_ms: withLine ? since_ms : null } });
       }
     };

@@ -1,6 +1,6 @@
 /**
- * A fleet of thousands of GPUs on the page, from a server that has its answers ready: the first
- * picture, and a filter.
+ * The time to the first picture of a fleet of thousands of GPUs, and to the result of a filter,
+ * from a server with prepared answers.
  */
 
 import type { Browser, Page } from 'playwright-core';
@@ -14,10 +14,10 @@ import type { Bench } from './bench';
 
 const FILTER_TARGET_MS = 100;
 const OPENED = 7;
-/** What somebody looks for, letter by letter as they type it. */
+/** Filters that are typed letter by letter. */
 const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node-01', 'idle>1h -h100', 'xid', ''];
 
-/** By the GPUs: those of a node each, or 10,000 nodes of which each is one cell. */
+/** Fleets that are shown by GPU, and by node with one cell for each of 10,000 nodes. */
 const FLEETS = [
   { name: '1,000 nodes of 8 GPUs', target_ms: 1000, made: { nodes: 1000, gpus: 8 } },
   {
@@ -71,7 +71,7 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
         '[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas',
       );
       if (isThere instanceof HTMLCanvasElement && isThere.height > 150) {
-        // It is on the screen when the next frame begins.
+        // The picture is on the screen when the next frame begins.
         requestAnimationFrame((at_ms) => Object.assign(window, { gpumonDrawn: at_ms }));
       } else {
         requestAnimationFrame(look);
@@ -80,7 +80,7 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
     requestAnimationFrame(look);
   });
   const times: number[] = [];
-  // The first is the browser's own start.
+  // The first page includes the browser's own start, so it is not counted.
   for (let i = 0; i <= OPENED; i += 1) {
     await page.goto('about:blank');
     await page.goto(`${server.url}#fleet`);
@@ -129,7 +129,7 @@ async function filterTime(page: Page, text: string): Promise<number> {
     const begun_ms = performance.now();
     input.value = typed;
     input.dispatchEvent(new Event('input', { bubbles: true }));
-    // The frame that the page draws in, and then the next.
+    // The page draws in the first frame, and the picture is visible when the second begins.
     await new Promise(requestAnimationFrame);
     await new Promise(requestAnimationFrame);
     return performance.now() - begun_ms;

@@ -1,7 +1,4 @@
-/**
- * Whether Jupyter still answers at once while everything is open: GET /api/status, 50 times a
- * second.
- */
+/** The latency of Jupyter while all views are open: GET /api/status, 50 times a second. */
 
 import type { JupyterServer } from '../../../browser/src/jupyter';
 import { digits, median, percentile, sleep } from '../figures';
@@ -11,7 +8,10 @@ import type { Bench } from './bench';
 
 const TARGET = 1.1;
 const PAUSE_S = 0.02;
-/** Idle and open in turn, since a machine is not always as fast. */
+/**
+ * The number of rounds. Idle and busy measurements alternate, because the speed of a machine
+ * varies.
+ */
 const ROUNDS = 3;
 
 export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): Promise<void> {
@@ -46,8 +46,8 @@ export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): 
 }
 
 /**
- * What the figures of a server are, and of it with only JupyterLab open, each against nothing open
- * at all.
+ * Figures of a server with all views open, and with only JupyterLab open, both relative to an idle
+ * server.
  */
 interface Compared {
   ratio: number;
@@ -83,7 +83,7 @@ async function compare(
   };
 }
 
-/** How many milliseconds each answer took. */
+/** Measures the time of each answer, in milliseconds. */
 async function times(jupyter: JupyterServer, seconds: number): Promise<number[]> {
   const took: number[] = [];
   const end = performance.now() + seconds * 1000;

@@ -1,6 +1,6 @@
 /**
- * Sixty-four GPUs at one sample a second: the main thread, and whether the panel still scrolls
- * smoothly.
+ * The load of the main thread with 64 GPUs at one sample per second, and the smoothness of
+ * scrolling in the panel.
  */
 
 import type { Browser } from 'playwright-core';
@@ -15,11 +15,11 @@ import { said } from './eight-gpus';
 
 const GPUS = 64;
 const TARGET_PERCENT = 5;
-/** A screen of 60 Hz, less what a clock's steps make of it. */
+/** The frame rate of a 60 Hz screen, with a tolerance for the clock's resolution. */
 const TARGET_FPS = 59;
 const SCROLL_PX = 3000;
 const PX_PER_SECOND = 1000;
-/** What Chromium's trace calls a frame that its compositor draws. */
+/** The name of a drawn frame in Chromium's trace. */
 const DRAWN = 'ProxyImpl::ScheduledActionDraw';
 
 export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
@@ -56,8 +56,8 @@ export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
 }
 
 /**
- * Scrolls the panel down and up again by the wheel: how many frames a second the browser's
- * compositor drew, and the times between those that the page itself took part in.
+ * Scrolls the panel down and up by the mouse wheel. Returns the frames per second that the
+ * browser's compositor drew, and the times between frames of the page itself.
  */
 async function scroll(
   lab: OpenLab,
@@ -94,7 +94,7 @@ async function scroll(
 }
 
 /**
- * How many frames a second the compositor of a page drew while something went on, by Chromium's own
+ * Returns the frames per second that a page's compositor drew during an action, from Chromium's own
  * trace.
  */
 async function framesDrawn(browser: Browser, during: () => Promise<void>): Promise<number> {

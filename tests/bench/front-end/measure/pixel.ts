@@ -1,6 +1,6 @@
 /**
- * How old a value is when it can be seen: from the driver's answer to the frame after it stands in
- * the page.
+ * The age of a value when it becomes visible: from the driver's answer to the frame after the value
+ * is written into the page.
  */
 
 import { digits, median, percentile } from '../figures';
@@ -10,11 +10,11 @@ import type { Tapped } from '../stream-tap';
 import type { Bench } from './bench';
 
 const TARGET_MS = 100;
-/** So many values that their p99 is not merely the worst of them. */
+/** The number of values. With so many, the 99th percentile is not just the maximum. */
 const VALUES = 300;
 const PATIENCE_MS = 240_000;
 
-/** Of one value: since its GPU was read, and since the sample of all GPUs was complete. */
+/** The age of one value since its GPU was read, and since the sample of all GPUs was complete. */
 type Ages = [read_ms: number, complete_ms: number];
 
 export async function pixel({ browser, gpumon }: Bench): Promise<void> {
@@ -31,7 +31,7 @@ export async function pixel({ browser, gpumon }: Bench): Promise<void> {
     }
     new MutationObserver(() => {
       const { at_ms, gpu_at_ms } = tap;
-      // It is written before a frame is drawn, so that the next one begins when it can be seen.
+      // The value is written before a frame is drawn, so it is visible when the next frame begins.
       requestAnimationFrame(() => seen.push([Date.now() - gpu_at_ms, Date.now() - at_ms]));
     }).observe(value, { characterData: true, childList: true, subtree: true });
     Object.assign(window, { gpumonSeen: seen });

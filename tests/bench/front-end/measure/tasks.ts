@@ -1,6 +1,6 @@
 /**
- * Four tasks of somebody in front of a fresh JupyterLab: clicks, and the seconds that the machine
- * takes.
+ * Four tasks of a user in a newly opened JupyterLab, measured in clicks and in seconds that the
+ * machine takes.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -16,16 +16,19 @@ import { OpenLab, PEER } from '../lab';
 import { note, row } from '../rows';
 import type { Bench } from './bench';
 
-/** What the keystroke-level model adds for a person: a thought, and then pointing and clicking. */
+/**
+ * The time of one click by a person in the keystroke-level model: first thinking (`THOUGHT_S`),
+ * then pointing and clicking.
+ */
 const CLICK_S = 1.1;
 const THOUGHT_S = 1.35;
-/** How long the run takes that power is compared over. */
+/** The duration of the run in the task that compares power, in seconds. */
 const RUN_S = 15;
-/** Where in a chart of two minutes it is, with some time after it. */
+/** The position of the run in a chart of two minutes. Some time has passed since its end. */
 const RUN_AT: [from: number, to: number] = [0.6, 0.75];
 const HOLDER = 'train.ipynb';
 
-/** Somebody who works on a task from now on. */
+/** A user who works on one task. The time starts with the construction. */
 class Person {
   private clicks = 0;
   private readonly from_ms = performance.now();
@@ -53,7 +56,7 @@ class Person {
     await this.page.mouse.up();
   }
 
-  /** Waits until it can be seen without scrolling. */
+  /** Waits until an element is visible without scrolling. */
   async sees(what: Locator): Promise<void> {
     await what.waitFor();
     await this.page.waitForFunction(
@@ -65,7 +68,7 @@ class Person {
     );
   }
 
-  /** Clicks, seconds of the machine, and what both make for a person. */
+  /** Returns the clicks, the seconds of the machine, and the resulting seconds of a person. */
   done(): string {
     const machine_s = (performance.now() - this.from_ms) / 1000;
     const person_s = this.clicks * (CLICK_S + THOUGHT_S) + machine_s;
@@ -104,7 +107,7 @@ const TASKS: Record<string, (person: Person) => Promise<void>> = {
   },
 };
 
-/** The row of the notebook that holds most of a GPU. */
+/** Returns the row of the notebook with most of a GPU's memory. */
 function notebookOn(page: Page, gpu: number): Locator {
   const rows = page
     .getByTestId('gpumon-notebook-table')
@@ -122,7 +125,7 @@ export async function tasks({ browser, peer }: Bench): Promise<void> {
     const holder = await jupyter.startKernel(HOLDER);
     const other = await jupyter.startKernel('eval.ipynb');
     writeFileSync(scenario, busyGpus(holder.pid, other.pid));
-    // From now on it keeps a history.
+    // The first request starts gpumon, which then keeps a history.
     await fetch(jupyter.page('gpumon/healthz'));
     const before = await OpenLab.open(browser, jupyter);
     await run(before, worker);
@@ -153,8 +156,8 @@ export async function tasks({ browser, peer }: Bench): Promise<void> {
 }
 
 /**
- * Eight GPUs at work, of which the third is held by a notebook, and the sixth is throttled since it
- * is too hot.
+ * Returns a scenario with eight busy GPUs. The third has the memory of a notebook, and the sixth is
+ * throttled because it is too hot.
  */
 function busyGpus(holder: number, other: number): string {
   const gpus = Array.from({ length: 8 }, (_, index) => {
@@ -168,7 +171,7 @@ function busyGpus(holder: number, other: number): string {
   return [...gpus, holds(holder, 60), holds(other, 5)].join('\n');
 }
 
-/** Has the server do a run, with some time before and after it. */
+/** Starts a run on the server and ends it, with some time before and after it. */
 async function run({ page }: OpenLab, worker: Worker): Promise<void> {
   await sleep(RUN_S);
   const status = await page.evaluate(async () => {

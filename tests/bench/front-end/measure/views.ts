@@ -1,6 +1,6 @@
 /**
- * How old the sample is that two views of a page show when it can be seen, and whether they ever
- * show different ones.
+ * The age of the sample in two views of a page when it becomes visible, and whether both views
+ * always show the same sample.
  */
 
 import type { Browser } from 'playwright-core';
@@ -13,15 +13,17 @@ import type { Tapped } from '../stream-tap';
 import type { Bench } from './bench';
 
 const TARGET_MS = 150;
-/** One per second, and so many that their p99 is not merely the worst of a few. */
+/**
+ * The number of samples, one per second. With so many, the 99th percentile is not just the maximum.
+ */
 const VALUES = 60;
 const PATIENCE_MS = 240_000;
 
 interface Seen {
-  /** Of each view, for each sample. */
+  /** The ages of all samples, for each view. */
   ages_ms: number[][];
   frames: number;
-  /** Frames in which the views did not show the same. */
+  /** The number of frames in which the views showed different values. */
   unlike: number;
 }
 
@@ -78,7 +80,7 @@ async function seenOf(browser: Browser, count: number): Promise<Seen> {
   }
 }
 
-/** Runs in the page: looks at the totals of both views, which each sample changes. */
+/** Runs in the page: observes the totals of both views, which change with each sample. */
 function watch(): void {
   const totals = [...document.querySelectorAll('[data-testid="gpumon-summary"]')];
   if (totals.length !== 2) {
@@ -89,7 +91,7 @@ function watch(): void {
   totals.forEach((total, i) => {
     new MutationObserver(() => {
       const { at_ms } = tap;
-      // It is written before a frame is drawn, so that the next one begins when it can be seen.
+      // The value is written before a frame is drawn, so it is visible when the next frame begins.
       requestAnimationFrame(() => seen.ages_ms[i]?.push(Date.now() - at_ms));
     }).observe(total, { characterData: true, childList: true, subtree: true });
   });

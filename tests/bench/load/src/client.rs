@@ -1,5 +1,5 @@
-//! One WebSocket client of the stream, which looks at the beginning of each frame and throws the
-//! rest away.
+//! A WebSocket client of the stream, which reads only the beginning of each frame and discards the
+//! rest.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -11,29 +11,29 @@ use crate::{
     server::Server,
 };
 
-/// The longest answer to the handshake that is understood.
+/// Maximum length of the answer to the handshake, in bytes.
 const LONGEST_ANSWER: usize = 4096;
 
 pub(crate) struct Client {
     socket: OwnedFd,
     phase: Phase,
-    /// What has been read and not been understood yet.
+    /// Bytes that were read but not parsed yet.
     head: Vec<u8>,
 }
 
 enum Phase {
     Connecting,
     Asked,
-    /// Between two frames, or in the beginning of one.
+    /// The client is between two frames, or in the header of one.
     Frames,
-    /// In a frame, of which so many bytes are still to come.
+    /// The client is in a frame with this many remaining bytes.
     Within(Kind, usize),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     Frame(Kind, Arrival),
-    /// The server did not take it for a client of the stream.
+    /// The server did not accept the handshake.
     Refused,
     Ended,
 }
@@ -60,7 +60,8 @@ impl Client {
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: Z3B1bW9uLWxvYWQtdGVzdA==\r\n\r\n",
             server.host()
         );
-        // It fits into an empty socket's buffer; an error shows as the end of the connection.
+        // The request fits into the buffer of an empty socket. If an error occurs, the connection
+        // ends, which `read` notices.
         let _ = send(
             self.socket.as_raw_fd(),
             request.as_bytes(),
@@ -93,7 +94,7 @@ impl Client {
                 Received::End => return on(Said::Ended),
                 Received::Bytes(count, arrival) => {
                     self.take(count, arrival, &mut on);
-                    // Where there was no more to read, asking again would cost a call.
+                    // There is no more to read, and another attempt would cost a system call.
                     if count < wanted || matches!(self.phase, Phase::Frames) {
                         return;
                     }
@@ -136,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Whether the handshake is over; what comes behind the answer is left.
+    /// Returns whether the handshake is complete. Bytes after the answer are kept.
     fn is_welcome(&mut self, on: &mut impl FnMut(Said)) -> bool {
         let end = self
             .head
@@ -157,7 +158,7 @@ impl Client {
     }
 }
 
-/// Answers a ping. A mask of zeros leaves the payload as it is.
+/// Answers a ping. The mask is zero, so the payload stays the same.
 fn pong(socket: &OwnedFd, payload: &[u8]) {
     let mut frame = vec![0x8a, 0x80 | payload.len() as u8, 0, 0, 0, 0];
     frame.extend_from_slice(payload);

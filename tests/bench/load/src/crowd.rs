@@ -1,4 +1,4 @@
-//! Many clients of the stream, read by one thread.
+//! Many clients of the stream, read by a single thread.
 
 use std::{
     thread,
@@ -18,10 +18,10 @@ use crate::{
     server::Server,
 };
 
-/// So many sockets are read before the clock is looked at again.
+/// The maximum number of sockets that are read between two checks of the clock.
 const AT_ONCE: usize = 256;
 
-/// While connections are being made, events are waited for so long.
+/// The time to wait for events while connections are being opened.
 const CONNECT_EVERY: Duration = Duration::from_millis(1);
 
 pub(crate) struct Crowd {
@@ -34,11 +34,11 @@ pub(crate) struct Crowd {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
-    /// Those that got their hello.
+    /// Clients that have received a hello frame.
     pub(crate) welcomed: usize,
-    /// Those that got another answer, or none.
+    /// Clients that received another answer, or none.
     pub(crate) refused: usize,
-    /// Those whose connection ended after the hello.
+    /// Clients whose connection ended after the hello frame.
     pub(crate) ended: usize,
 }
 
@@ -55,13 +55,13 @@ impl Crowd {
         })
     }
 
-    /// Bytes that all of them have received.
+    /// Returns the number of bytes that all clients have received.
     pub(crate) fn bytes(&self) -> u64 {
         self.receiver.bytes
     }
 
-    /// Connects `count` clients at `per_second`, and waits until each has its hello or will get
-    /// none.
+    /// Connects `count` clients at `per_second`. Waits until each has received a hello frame or has
+    /// failed.
     pub(crate) fn connect(
         &mut self,
         count: usize,
@@ -83,7 +83,7 @@ impl Crowd {
                 Said::Refused | Said::Ended => counts.refused += 1,
             })?;
         }
-        // Whoever has none by now counts as refused, and is not waited for.
+        // Clients without a hello frame count as refused and are dropped.
         for (client, _) in self
             .clients
             .iter_mut()
@@ -95,7 +95,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Begins one more connection, unless the server has too many that wait.
+    /// Starts one more connection. Returns `false` if the server has too many pending connections.
     fn begin(&mut self) -> Result<bool> {
         let socket = match self.server.begin_connection() {
             Ok(socket) => socket,

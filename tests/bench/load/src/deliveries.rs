@@ -1,4 +1,4 @@
-//! What came of the samples, over all clients.
+//! Statistics of the samples that all clients have received.
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
@@ -11,10 +11,9 @@ use crate::{
 };
 
 pub(crate) struct Deliveries {
-    /// Of the times at which samples were put together, in milliseconds since 1970: those that
-    /// count.
+    /// Samples count if they were completed in this range, in milliseconds since 1970.
     window_ms: Range<u64>,
-    /// By that time.
+    /// The samples by the time of their completion.
     samples: BTreeMap<u64, Seen>,
     kernel: Times,
     read: Times,
@@ -31,17 +30,19 @@ struct Seen {
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
     samples: usize,
-    /// Times clients: what should have come.
+    /// The number of samples times the number of clients.
     expected: u64,
     received: u64,
     lost: u64,
-    /// Samples and notices of which the server itself said that somebody was too slow for them.
+    /// The number of samples and notices that the server skipped for slow clients, as reported by
+    /// the server.
     lagged: u64,
-    /// From when a sample was put together until the kernel had it; absent over a unix socket.
+    /// The time from the completion of a sample until the kernel received it; absent over a unix
+    /// socket.
     kernel_ms: Spread,
-    /// The same, until it was read here.
+    /// The time from the completion of a sample until this process read it.
     read_ms: Spread,
-    /// Between two samples, as the first client of each gets it.
+    /// The longest time between two samples, counted from the first client that received each.
     longest_gap_ms: u64,
 }
 
@@ -59,7 +60,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes in one frame; whether it is the first of a sample.
+    /// Counts one frame. Returns whether the frame is the first one of its sample.
     pub(crate) fn take(&mut self, kind: Kind, arrival: Arrival) -> bool {
         let (seq, at_ms) = match kind {
             Kind::Sample { seq, at_ms } if self.window_ms.contains(&at_ms) => (seq, at_ms),
@@ -86,10 +87,11 @@ impl Deliveries {
         is_first
     }
 
-    /// For so many clients.
+    /// Returns the statistics for this number of clients.
     pub(crate) fn report(self, clients: usize) -> Report {
         let seqs: Vec<_> = self.samples.values().map(|seen| seen.seq).collect();
-        // Where a new collector counts anew, nothing tells what was missed between the two.
+        // A new collector restarts the sequence numbers, so samples that are lost between two
+        // collectors are not counted.
         let nobody_saw: u64 = seqs
             .windows(2)
             .map(|pair| pair[1].saturating_sub(pair[0] + 1))
@@ -117,13 +119,14 @@ mod tests {
     fn samples_that_did_not_come_are_lost() {
         let mut deliveries = Deliveries::new(Duration::from_mins(1));
         let begin = deliveries.window_ms.start;
-        // Two clients: both get the first, one gets the next, and nobody the one after that.
+        // Both of two clients receive the first sample, one receives the next, and none receives
+        // the one after that.
         for (seq, second) in [(0, 0), (0, 0), (1, 1), (3, 3), (3, 3)] {
             let at_ms = begin + second * 1000;
             let read = Duration::from_millis(at_ms + 5);
             deliveries.take(Kind::Sample { seq, at_ms }, Arrival { kernel: None, read });
         }
-        // Put together before the measurement began.
+        // This sample was completed before the measurement started.
         let early = Kind::Sample {
             seq: 9,
             at_ms: begin - 1,

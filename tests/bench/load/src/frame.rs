@@ -1,12 +1,12 @@
-//! The beginnings of WebSocket frames, and of gpumon's JSON in them.
+//! Parsing of WebSocket frame headers, and of the beginning of gpumon's JSON in frames.
 
-/// So much of each frame's payload is looked at.
+/// The number of bytes at the beginning of a payload that are parsed.
 pub(crate) const LOOKED_AT: usize = 200;
 
-/// The longest header of a frame that a server sends.
+/// Maximum length of a frame header from a server, in bytes.
 pub(crate) const LONGEST_HEADER: usize = 10;
 
-/// What stands before a frame's payload.
+/// The header of a WebSocket frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) opcode: u8,
@@ -18,8 +18,8 @@ pub(crate) const CLOSE: u8 = 8;
 pub(crate) const PING: u8 = 9;
 
 impl Header {
-    /// The header at the beginning of `bytes`; `None` while it is incomplete. What servers send is
-    /// never masked.
+    /// Parses the header at the beginning of `bytes`. Returns `None` if it is incomplete. Frames
+    /// from servers are never masked.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (first, length) = (*bytes.first()?, bytes.get(1)? & 0x7f);
         let (length, payload) = match length {
@@ -41,7 +41,7 @@ impl Header {
     }
 }
 
-/// What a frame of the stream is.
+/// The type of a frame in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Hello,
@@ -51,7 +51,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the beginning of the payload. `seq` and `at_ms` of a sample stand right behind its type.
+    /// Detects the type from the beginning of the payload. In a sample, `seq` and `at_ms` directly
+    /// follow the type.
     pub(crate) fn at_sight(payload: &[u8]) -> Self {
         let named = |kind: &str| find(payload, format!("\"type\":\"{kind}\"").as_bytes()).is_some();
         let number = |name: &str| number_behind(payload, format!("\"{name}\":").as_bytes());

@@ -1,4 +1,4 @@
-//! Connections that never send a whole request.
+//! The `half-open` command: connections that never send a whole request.
 
 use std::{
     os::fd::{AsRawFd, OwnedFd},
@@ -30,19 +30,19 @@ pub(crate) struct HalfOpenArgs {
     #[command(flatten)]
     server: Where,
 
-    /// How many connections
+    /// The number of connections to open
     #[arg(long, default_value_t = 1100)]
     connections: usize,
 
-    /// How many are opened in a second
+    /// The number of connections to open per second
     #[arg(long, value_name = "PER_SECOND", default_value_t = 2000)]
     rate: u32,
 
-    /// How long to wait for the server to close them
+    /// Maximum seconds to wait for the server to close the connections
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
 
-    /// Send the first half of a request, rather than nothing
+    /// Send the first half of a request instead of nothing
     #[arg(long)]
     partial: bool,
 }
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
                     continue;
                 }
             };
-            // With half a request, once the connection is made.
+            // Half a request can be sent as soon as the connection is established.
             let interest = if args.partial {
                 EpollFlags::EPOLLOUT
             } else {
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
         }
         if connections.len() == args.connections && !said {
             said = true;
-            // Whoever measures the server meanwhile waits for this line.
+            // The measuring script waits for this line.
             eprintln!("opened {}", connections.len() - refused);
         }
         let mut events = [EpollEvent::empty(); AT_ONCE];
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
                 epoll.modify(&connection.socket, reading)?;
                 continue;
             }
-            // An answer that says why comes before the end.
+            // The server may send an error before it closes the connection.
             if receiver.skip(&connection.socket, 4096) == Received::End {
                 closed.push(connection.opened.elapsed());
                 connections[number] = None;

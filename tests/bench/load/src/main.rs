@@ -1,14 +1,14 @@
-//! `gpumon-load`: thousands of clients of one server, for measurements.
+//! `gpumon-load`: a load generator that connects thousands of clients to one server.
 //!
-//! One thread reads all connections and looks at the beginning of each frame alone, so that it
-//! takes little of the processors that the server under measurement needs, too. Every command
-//! prints one JSON object.
+//! A single thread reads all connections, and only parses the beginning of each frame. So it needs
+//! little processor time, which the measured server needs, too. Every command prints one JSON
+//! object.
 //!
 //! - [`stream`], [`half_open`] and [`readers`] are the commands.
-//! - [`crowd`] is many clients at once, [`client`] one of them; [`frame`] reads the beginnings of
-//!   frames, [`receive`] reads sockets, and [`server`] is where they connect to.
-//! - [`deliveries`] is what the samples that came say together, [`spread`] a distribution of times,
-//!   [`usage`] what this process itself has used.
+//! - [`crowd`] manages many clients, and [`client`] is one of them. [`frame`] parses the beginnings
+//!   of frames, [`receive`] reads sockets, and [`server`] is the address of the server.
+//! - [`deliveries`] are the statistics of received samples, [`spread`] is a distribution of times,
+//!   and [`usage`] is the resource usage of this process.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,7 @@ use clap::{Args, Parser, Subcommand};
 
 use self::server::Server;
 
-/// Connects many clients to a gpumon server and measures what they get
+/// Connect many clients to a gpumon server and measure what they receive
 #[derive(Debug, Parser)]
 struct Command {
     #[command(subcommand)]
@@ -40,22 +40,22 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Mode {
-    /// Clients of /api/v1/stream: how late samples come, and how many are lost
+    /// Measure delays and losses of samples for clients of /api/v1/stream
     Stream(stream::StreamArgs),
-    /// Connections that send no whole request: how long until the server closes them
+    /// Measure how long the server keeps connections that never send a whole request
     HalfOpen(half_open::HalfOpenArgs),
-    /// Loops that ask for the longest history, beside one client of the stream
+    /// Request the longest history in loops, with one client of the stream
     Readers(readers::ReadersArgs),
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Where {
-    /// The server's port, as 127.0.0.1:9123
+    /// Address and port of the server, for example 127.0.0.1:9123
     #[arg(long, value_name = "ADDRESS:PORT")]
     address: Option<std::net::SocketAddr>,
 
-    /// The server's unix socket
+    /// Path of the server's unix socket
     #[arg(long, value_name = "PATH")]
     socket: Option<std::path::PathBuf>,
 }
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     match run(&Command::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without the backtrace that `main` would add.
+            // An error returned from `main` would be printed with a backtrace.
             eprintln!("gpumon-load: {error:#}");
             ExitCode::FAILURE
         }

@@ -1,4 +1,4 @@
-//! Loops that ask for the longest history, beside one client of the stream.
+//! The `readers` command: loops that request the longest history, and one client of the stream.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ use crate::{
     usage::{cpu_seconds, rounded},
 };
 
-/// An answer takes no longer than this.
+/// The maximum time to wait for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A reader that was refused waits before it asks again.
+/// The pause of a reader after a refused request.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
-/// What was put together in time may come so much later.
+/// The additional time in which samples of the measured range may arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -35,22 +35,22 @@ pub(crate) struct ReadersArgs {
     #[command(flatten)]
     server: Where,
 
-    /// How many loops
+    /// The number of readers that run in parallel
     #[arg(long, default_value_t = 32)]
     readers: usize,
 
-    /// What they ask for
+    /// Path and query of the requests
     #[arg(long, default_value = "/api/v1/snapshot?history_s=300")]
     path: String,
 
-    /// How long to measure
+    /// Duration of the measurement in seconds
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
 }
 
 #[derive(Default)]
 struct Got {
-    /// By status; 0 where the connection failed.
+    /// The number of answers by HTTP status; 0 for a failed connection.
     statuses: BTreeMap<u16, usize>,
     took: Times,
     bytes: usize,

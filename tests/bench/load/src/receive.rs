@@ -1,4 +1,4 @@
-//! Reading sockets, cheaply, and when what was read had come.
+//! Reading from sockets with few system calls, with arrival times.
 
 use std::{
     io::IoSliceMut,
@@ -15,20 +15,20 @@ use nix::{
     },
 };
 
-/// When the last of what was read had come, since 1970.
+/// The arrival time of the last byte that was read, since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// By the kernel's own time stamp, where the socket has them.
+    /// The kernel's own time stamp, if the socket supports time stamps.
     pub(crate) kernel: Option<Duration>,
-    /// When this process read it.
+    /// The time at which this process read the data.
     pub(crate) read: Duration,
 }
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     Bytes(usize, Arrival),
-    /// None for now.
+    /// No data is available yet.
     Nothing,
     End,
 }
@@ -36,7 +36,7 @@ pub(crate) enum Received {
 pub(crate) struct Receiver {
     scratch: Vec<u8>,
     control: Vec<u8>,
-    /// The kernel throws bytes of TCP away without copying them.
+    /// A flag with which the kernel discards bytes of TCP without copying them.
     discard: MsgFlags,
     pub(crate) bytes: u64,
 }
@@ -60,7 +60,7 @@ impl Receiver {
         self.counted(received)
     }
 
-    /// Reads `count` bytes at most, of which nobody wants to know what they are.
+    /// Reads and discards at most `count` bytes.
     pub(crate) fn skip(&mut self, socket: impl AsFd, count: usize) -> Received {
         let count = count.min(self.scratch.len());
         let received = receive(

@@ -1,4 +1,4 @@
-//! Where clients connect to.
+//! The server's address, and connections to it.
 
 use std::{
     io::{self, Read, Write},
@@ -25,13 +25,13 @@ pub(crate) enum Server {
     Socket(PathBuf),
 }
 
-/// A stream that blocks.
+/// A blocking connection to the server.
 pub(crate) trait Connection: Read + Write {}
 
 impl<T: Read + Write> Connection for T {}
 
 impl Server {
-    /// What the `Host` header has to say.
+    /// Returns the value of the `Host` header.
     pub(crate) fn host(&self) -> String {
         match self {
             Self::Port(address) => address.to_string(),
@@ -39,16 +39,17 @@ impl Server {
         }
     }
 
-    /// Whether the kernel throws received bytes away unread when asked to, and tells when they
-    /// came.
+    /// Returns whether the connection is TCP. The kernel can then discard received bytes without
+    /// copying them, and reports arrival times.
     pub(crate) fn is_tcp(&self) -> bool {
         matches!(self, Self::Port(_))
     }
 
-    /// A connection that is being made and never blocks.
+    /// Starts a nonblocking connection.
     ///
     /// # Errors
-    /// Where the server refuses it at once; `EAGAIN` where too many others wait at a unix socket.
+    /// Returns an error if the server refuses the connection at once, and `EAGAIN` if too many
+    /// connections are pending at a unix socket.
     pub(crate) fn begin_connection(&self) -> nix::Result<OwnedFd> {
         match self {
             Self::Port(address) => {
@@ -67,7 +68,7 @@ impl Server {
         }
     }
 
-    /// A connection that blocks, for `patience` at most.
+    /// Opens a blocking connection with `patience` as its timeout.
     pub(crate) fn connect(&self, patience: Duration) -> io::Result<Box<dyn Connection>> {
         match self {
             Self::Port(address) => {

@@ -1,5 +1,3 @@
-//! A distribution of times.
-
 use std::time::Duration;
 
 use serde::Serialize;
@@ -7,7 +5,7 @@ use serde::Serialize;
 #[derive(Debug, Default)]
 pub(crate) struct Times(Vec<u32>);
 
-/// What times say together, in milliseconds; all of them absent where there were none.
+/// Percentiles of a distribution in milliseconds; all are absent if there were no times.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Spread {
     min: Option<f64>,

@@ -1,4 +1,4 @@
-//! Clients of the stream.
+//! The `stream` command: many clients of the stream.
 
 use std::{
     io::Write,
@@ -17,7 +17,7 @@ use crate::{
     usage::{cpu_seconds, rounded},
 };
 
-/// What was put together in time may come so much later.
+/// The additional time in which samples of the measured range may arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -25,23 +25,23 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     server: Where,
 
-    /// How many clients
+    /// The number of clients to connect
     #[arg(long, default_value_t = 1000)]
     clients: usize,
 
-    /// How many of them connect in a second
+    /// The number of clients to connect per second
     #[arg(long, value_name = "PER_SECOND", default_value_t = 2000)]
     rate: u32,
 
-    /// How long to measure once all are connected
+    /// Duration of the measurement in seconds, after all clients are connected
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
 
-    /// How long to wait for the hello of all
+    /// Maximum seconds to wait until all clients have received their hello frames
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     patience: f64,
 
-    /// Print each sample's number and time when the first client has it, as a JSON line
+    /// Print each sample's number and time as a JSON line when the first client has received it
     #[arg(long)]
     print_samples: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &StreamArgs) -> Result<()> {
         Duration::from_secs_f64(args.patience),
     )?;
     let connecting = begun.elapsed();
-    // Whoever measures the server meanwhile waits for this line.
+    // The measuring script waits for this line.
     eprintln!("measuring {} clients", crowd.counts.welcomed);
 
     let window = Duration::from_secs_f64(args.seconds);

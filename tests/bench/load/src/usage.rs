@@ -1,4 +1,4 @@
-//! What this process uses itself.
+//! The resource usage of this process.
 
 use anyhow::Result;
 use nix::sys::{
@@ -6,7 +6,7 @@ use nix::sys::{
     time::TimeValLike,
 };
 
-/// Processor time until now, in seconds.
+/// Returns the processor time of this process in seconds.
 pub(crate) fn cpu_seconds() -> f64 {
     let micros = |usage: nix::sys::resource::Usage| {
         usage.user_time().num_microseconds() + usage.system_time().num_microseconds()
@@ -14,12 +14,12 @@ pub(crate) fn cpu_seconds() -> f64 {
     getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, |usage| micros(usage) as f64 / 1e6)
 }
 
-/// Two digits are enough of it.
+/// Rounds to two decimal places.
 pub(crate) fn rounded(seconds: f64) -> f64 {
     (seconds * 100.0).round() / 100.0
 }
 
-/// As many open files as the system allows.
+/// Raises the limit of open files to the maximum.
 pub(crate) fn allow_many_connections() -> Result<()> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)

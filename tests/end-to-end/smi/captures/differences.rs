@@ -1,12 +1,12 @@
-//! Where gpumon's output is not that of the real tool, and why: lines that are equal again must
-//! leave the list.
+//! Known differences between gpumon's output and that of the real tool, with reasons. If a line is
+//! equal again, it must be removed from the list.
 
-/// What gpumon shows in place of a value.
+/// A value that gpumon shows differently.
 struct Difference {
-    /// Part of the captures' names; empty for all.
+    /// A part of the captures' names; empty for all captures.
     captures: &'static str,
     form: &'static str,
-    /// What stands before the value's colon.
+    /// The text before the value's colon.
     title: &'static str,
     shown: &'static str,
     why: &'static str,
@@ -36,7 +36,7 @@ const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// What the real tool printed, with what gpumon shows in place of what it does not know.
+/// Returns the real tool's output with the values that gpumon shows differently.
 pub(super) fn applied(capture: &str, form: &str, mut printed: String) -> Result<String, String> {
     for own in DIFFERENCES
         .iter()

@@ -14,7 +14,7 @@ const CAPABILITY_MINOR: c_int = 76;
 const MULTIPROCESSORS: c_int = 16;
 const MEMORY_BUS_BITS: c_int = 37;
 
-/// What an H200 has, by `CUdevice_attribute`.
+/// The attributes of an H200, by `CUdevice_attribute`.
 const ATTRIBUTES: [(c_int, c_int); 11] = [
     (1, 1024),
     (10, 32),
@@ -32,7 +32,7 @@ const ATTRIBUTES: [(c_int, c_int); 11] = [
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
     let state = state();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state
             .check()
@@ -42,7 +42,7 @@ unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state()
             .device(ordinal)
@@ -54,7 +54,7 @@ unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_int) -> c_int {
     let state = state();
     let text = state.device(device).map(|_| state.scenario.name.clone());
-    // SAFETY: the caller answers for its pointer and the room behind it.
+    // SAFETY: the caller passes a pointer to a buffer of `room` bytes.
     returned(text.and_then(|text| unsafe { write_text(&text, name, room) }))
 }
 
@@ -63,14 +63,14 @@ unsafe extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c
     let text = state()
         .device(device)
         .map(|device| format!("0000:{:02X}:00.0", 0x1a + device));
-    // SAFETY: the caller answers for its pointer and the room behind it.
+    // SAFETY: the caller passes a pointer to a buffer of `room` bytes.
     returned(text.and_then(|text| unsafe { write_text(&text, id, room) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
     let state = state();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state
             .device(device)
@@ -80,7 +80,7 @@ unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_in
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c_int {
-    // SAFETY: it takes the same.
+    // SAFETY: both functions have the same requirements.
     unsafe { cuDeviceGetUuid(uuid, device) }
 }
 
@@ -109,7 +109,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(
         .chain(ATTRIBUTES)
         .find(|(known, _)| *known == attribute)
         .ok_or(Code::INVALID_VALUE);
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state
             .device(device)
@@ -120,7 +120,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
     let state = state();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state
             .device(device)
@@ -133,8 +133,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_in
     let mut state = state();
     returned(state.device(device).and_then(|device| {
         state.count_context(1);
-        // A context is known by its device, counted from 1, so that none is null.
-        // SAFETY: the caller answers for its pointer.
+        // The handle of a context is the index of its device plus 1, so it is never null.
         unsafe {
             give(
                 context,
@@ -162,13 +161,14 @@ unsafe extern "C" fn cuCtxSetCurrent(context: Handle) -> c_int {
 }
 
 /// # Safety
-/// There is so much room behind the pointer.
+/// `place` is null or points to a buffer of `room` bytes.
 unsafe fn write_text(text: &str, place: *mut c_char, room: c_int) -> Outcome {
     if place.is_null() || (room as usize) <= text.len() {
         return Err(Code::INVALID_VALUE);
     }
     for (at, byte) in text.bytes().chain([0]).enumerate() {
-        // SAFETY: by the condition above, and the text with its NUL is no longer.
+        // SAFETY: the caller upholds this function's safety contract, and the text with its NUL
+        // fits into `room` bytes.
         unsafe { place.cast::<u8>().add(at).write(byte) };
     }
     Ok(())

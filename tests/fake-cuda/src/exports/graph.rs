@@ -1,4 +1,4 @@
-//! Graphs: kernels with their arguments, kept to be run later. Nothing else can be put into one.
+//! CUDA graphs: kernels with their arguments that run later. Graphs support no other operations.
 
 use std::{
     ffi::{c_int, c_void},
@@ -13,10 +13,11 @@ use crate::{
     state::state,
 };
 
-/// A stream: what it keeps while it is captured. Everything else has been done when a call returns.
+/// A stream with its captured kernels while it is being captured. All other work is complete when a
+/// call returns.
 pub(super) type Stream = Option<Vec<Node>>;
 
-/// A kernel that is run later.
+/// A kernel in a graph.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) kernel: &'static module::Kernel,
@@ -24,22 +25,23 @@ pub(super) struct Node {
     pub(super) grid: Grid,
 }
 
-/// Keeps a kernel where its stream is being captured; false where it is to be run now.
+/// Adds a kernel to the stream's graph if the stream is being captured. Returns `false` if the
+/// kernel has to run now.
 ///
 /// # Safety
-/// The stream is one of `cuStreamCreate`, and there are so many arguments of 8 bytes.
+/// The stream comes from `cuStreamCreate`, and each of the kernel's arguments has 8 bytes.
 pub(super) unsafe fn keep(
     stream: Handle,
     kernel: &'static module::Kernel,
     arguments: *mut *mut c_void,
     grid: Grid,
 ) -> bool {
-    // SAFETY: by the condition above.
+    // SAFETY: the caller upholds this function's safety contract.
     let Some(nodes) = (unsafe { &mut *stream.cast::<Stream>() }) else {
         return false;
     };
     let count = state().parameters.get(kernel.0).copied().unwrap_or(0);
-    // SAFETY: by the condition above.
+    // SAFETY: the caller upholds this function's safety contract.
     let arguments = (0..count)
         .map(|index| unsafe { (*arguments.add(index)).cast::<u64>().read_unaligned() })
         .collect();
@@ -51,9 +53,10 @@ pub(super) unsafe fn keep(
     true
 }
 
-/// Refuses what cannot be in a graph while one is made.
+/// Returns an error for a stream that is being captured, for operations that a graph does not
+/// support.
 pub(super) fn is_free(stream: Handle) -> Outcome {
-    // SAFETY: every stream came from `cuStreamCreate`.
+    // SAFETY: every stream comes from `cuStreamCreate`.
     if unsafe { &*stream.cast::<Stream>() }.is_none() {
         Ok(())
     } else {
@@ -63,7 +66,7 @@ pub(super) fn is_free(stream: Handle) -> Outcome {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, _mode: c_int) -> c_int {
-    // SAFETY: it came from `cuStreamCreate`.
+    // SAFETY: the stream came from `cuStreamCreate`.
     returned(
         state()
             .check()
@@ -73,11 +76,11 @@ unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, _mode: c_int) -> c_
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> c_int {
-    // SAFETY: it came from `cuStreamCreate`.
+    // SAFETY: the stream came from `cuStreamCreate`.
     let nodes = unsafe { &mut *stream.cast::<Stream>() }
         .take()
         .ok_or(Code::INVALID_VALUE);
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(nodes.and_then(|nodes| unsafe { give(graph, Box::into_raw(Box::new(nodes)).cast()) }))
 }
 
@@ -87,15 +90,15 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(
     graph: Handle,
     _flags: u64,
 ) -> c_int {
-    // SAFETY: it came from `cuStreamEndCapture`.
+    // SAFETY: the graph came from `cuStreamEndCapture`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() }.clone();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(unsafe { give(made, Box::into_raw(Box::new(nodes)).cast()) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGraphLaunch(graph: Handle, stream: Handle) -> c_int {
-    // SAFETY: it came from `cuGraphInstantiateWithFlags`.
+    // SAFETY: the graph came from `cuGraphInstantiateWithFlags`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() };
     returned(nodes.iter().try_for_each(
         |Node {
@@ -114,7 +117,7 @@ unsafe extern "C" fn cuGraphLaunch(graph: Handle, stream: Handle) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGraphExecDestroy(graph: Handle) -> c_int {
-    // SAFETY: it takes the same.
+    // SAFETY: both functions have the same requirements.
     unsafe { cuGraphDestroy(graph) }
 }
 
@@ -123,7 +126,7 @@ unsafe extern "C" fn cuGraphDestroy(graph: Handle) -> c_int {
     if graph.is_null() {
         return Code::INVALID_HANDLE.0;
     }
-    // SAFETY: it came from one of the two above, and the caller gives it back once.
+    // SAFETY: the graph came from one of the two functions above, and the caller destroys it once.
     drop(unsafe { Box::from_raw(graph.cast::<Vec<Node>>()) });
     0
 }

@@ -1,4 +1,4 @@
-//! Memory: plain, pinned, copied and filled. All of it is done when the call returns.
+//! Device and pinned memory, copies and fills. All work is complete when the call returns.
 
 use std::{
     ffi::{c_int, c_uint, c_void},
@@ -14,14 +14,14 @@ use crate::{
     state::{current, state},
 };
 
-/// What a block of it fills.
+/// The number of bytes that one block of a fill writes.
 const FILLED: usize = 16 << 10;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
     let state = state();
     returned(state.check().and_then(|()| {
-        // SAFETY: the caller answers for its pointers.
+        // SAFETY: the caller passes valid pointers.
         unsafe {
             give(free, state.free_bytes(current()?))?;
             give(total, state.total_bytes())
@@ -32,7 +32,7 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_i
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
     let place = current().and_then(|device| state().allocate(Some(device), bytes));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(place.and_then(|place| unsafe { give(address, place as u64) }))
 }
 
@@ -48,7 +48,7 @@ unsafe extern "C" fn cuMemHostAlloc(
     _flags: c_uint,
 ) -> c_int {
     let found = current().and_then(|_| state().allocate(None, bytes));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         found.and_then(|found| unsafe { give(place, ptr::with_exposed_provenance_mut(found)) }),
     )
@@ -75,7 +75,8 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
                     pcie_rx_bytes: bytes as u64,
                     ..Activity::NONE
                 };
-                // SAFETY: the state has so much there, and the caller answers for its side.
+                // SAFETY: the state has checked the device's side, and the caller guarantees the
+                // host's side.
                 state.copied(did, || unsafe {
                     ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes);
                 });
@@ -99,7 +100,8 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
                     pcie_tx_bytes: bytes as u64,
                     ..Activity::NONE
                 };
-                // SAFETY: the state has so much there, and the caller answers for its side.
+                // SAFETY: the state has checked the device's side, and the caller guarantees the
+                // host's side.
                 state.copied(did, || unsafe {
                     ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes);
                 });
@@ -119,13 +121,13 @@ unsafe extern "C" fn cuMemsetD8Async(
         graph::is_free(stream)
             .and(state.holds(address, bytes))
             .map(|()| {
-                // The driver has a kernel for it.
+                // The driver fills memory with a kernel.
                 let load = state.load(Grid {
                     blocks: bytes.div_ceil(FILLED) as u32,
                     threads: 1024,
                 });
                 let begun = state.begin(load);
-                // SAFETY: the state has so much there.
+                // SAFETY: the state has checked the range.
                 unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };
                 state.end(
                     begun,

@@ -1,6 +1,6 @@
-//! The driver's interface, function by function.
+//! The functions of the driver's interface.
 
-// The names and types are those of `cuda.h`, and what holds of a pointer is said there.
+// Names, types and requirements of pointers are those of `cuda.h`.
 #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
 
 mod device;
@@ -23,7 +23,8 @@ use crate::{
 /// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`.
 type Handle = *mut c_void;
 
-/// What memory is to be: the first words of a `CUmemPoolProps` and of a `CUmemAllocationProp`.
+/// The properties of memory to be allocated: the first fields of `CUmemPoolProps` and
+/// `CUmemAllocationProp`.
 #[repr(C)]
 struct Properties {
     allocation_type: c_int,
@@ -33,7 +34,7 @@ struct Properties {
 }
 
 impl Properties {
-    /// The device whose memory it is. Pinned memory of a device is the one kind that there is.
+    /// Returns the device of the memory. Only pinned device memory is supported.
     fn device(&self, state: &State) -> Outcome<u32> {
         state.device(self.location_id).and_then(|device| {
             match (self.allocation_type, self.location_type) {
@@ -44,15 +45,15 @@ impl Properties {
     }
 }
 
-/// Writes what a call gives.
+/// Writes the result of a call.
 ///
 /// # Safety
-/// The place is one for such a value, or null.
+/// `place` is null or valid for writes.
 unsafe fn give<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(Code::INVALID_VALUE);
     }
-    // SAFETY: by the condition above.
+    // SAFETY: the caller upholds this function's safety contract.
     unsafe { place.write(value) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Code, and what runs it.
+//! Modules, and the launch of their kernels.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
@@ -17,16 +17,16 @@ use crate::{
 
 enum Module {
     Ptx(Vec<String>),
-    /// Machine code, of which only its beginning is looked at.
+    /// Machine code. Only its first bytes are checked.
     Cubin,
 }
 pub(super) type Kernel = (&'static str, Work);
 
-/// How machine code begins.
+/// The first bytes of machine code.
 const ELF: &str = "\x7fELF";
 
-/// A text without a kernel is no PTX; real compilers say more, into the first of the options'
-/// buffers.
+/// The error for a text without a kernel, which is no PTX. It is written into the first buffer of
+/// the options.
 const COMPLAINT: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
 #[unsafe(no_mangle)]
@@ -37,11 +37,11 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     _: *mut c_int,
     values: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller gives a text that ends in a NUL, or machine code, which is longer than
-    // this.
+    // SAFETY: the caller passes either a text that ends with a NUL, or machine code, which is
+    // longer than the ELF header's first bytes.
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
     if text.starts_with(ELF) {
-        // SAFETY: the caller answers for its pointer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         return returned(
             state()
                 .check()
@@ -55,7 +55,8 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     let names: Vec<_> = names.map(str::to_owned).collect();
     if names.is_empty() {
         if options > 0 {
-            // SAFETY: the first value is the buffer, and the caller's is larger than this.
+            // SAFETY: the first value is the buffer, and the caller's buffer is larger than this
+            // text.
             unsafe {
                 ptr::copy_nonoverlapping(
                     COMPLAINT.as_ptr(),
@@ -78,7 +79,7 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     state()
         .parameters
         .extend(kernels.map(|(name, rest)| (name.to_owned(), takes(rest))));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state()
             .check()
@@ -86,12 +87,12 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     )
 }
 
-/// Writes where a module is.
+/// Writes the handle of a module.
 ///
 /// # Safety
-/// The place is one for such a value, or null.
+/// `place` is null or valid for writes.
 unsafe fn give_module(place: *mut Handle, module: Module) -> Outcome {
-    // SAFETY: by the condition above.
+    // SAFETY: the caller upholds this function's safety contract.
     unsafe { give(place, Box::into_raw(Box::new(module)).cast()) }
 }
 
@@ -100,7 +101,7 @@ unsafe extern "C" fn cuModuleUnload(module: Handle) -> c_int {
     if module.is_null() {
         return Code::INVALID_HANDLE.0;
     }
-    // SAFETY: it came from `cuModuleLoadDataEx`, and the caller gives it back once.
+    // SAFETY: the module came from `cuModuleLoadDataEx`, and the caller unloads it once.
     drop(unsafe { Box::from_raw(module.cast::<Module>()) });
     0
 }
@@ -111,7 +112,7 @@ unsafe extern "C" fn cuModuleGetFunction(
     module: Handle,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: the module came from `cuModuleLoadDataEx`, and the name ends in a NUL.
+    // SAFETY: the module came from `cuModuleLoadDataEx`, and the name ends with a NUL.
     let (module, name) = unsafe {
         (
             &*module.cast::<Module>(),
@@ -123,7 +124,7 @@ unsafe extern "C" fn cuModuleGetFunction(
         Module::Cubin => true,
     };
     let known = has.then(|| kernels::find(&name)).flatten();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         known
             .ok_or(Code::NOT_FOUND)
@@ -135,13 +136,13 @@ unsafe extern "C" fn cuModuleGetFunction(
 unsafe extern "C" fn cuFuncSetAttribute(kernel: Handle, attribute: c_int, value: c_int) -> c_int {
     match (attribute, value) {
         _ if kernel.is_null() => Code::INVALID_HANDLE.0,
-        // Dynamic shared memory, of which a block has so much at most.
+        // This attribute is the size of dynamic shared memory, with the maximum of a block.
         (8, 0..=232_448) => 0,
         _ => Code::INVALID_VALUE.0,
     }
 }
 
-/// Each kernel is said to have 64 registers, and code of Hopper's.
+/// Each kernel reports 64 registers and code for Hopper.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuFuncGetAttribute(
     value: *mut c_int,
@@ -155,11 +156,11 @@ unsafe extern "C" fn cuFuncGetAttribute(
         1 | 3 => Ok(0),
         _ => Err(Code::INVALID_VALUE),
     };
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(known.and_then(|known| unsafe { give(value, known) }))
 }
 
-/// As many blocks as have 2048 threads.
+/// Returns the number of blocks with 2048 threads together.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     blocks: *mut c_int,
@@ -172,14 +173,14 @@ unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     } else {
         Ok(2048 / threads.max(1))
     };
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(known.and_then(|known| unsafe { give(blocks, known) }))
 }
 
-/// A map that the real driver alone can read: here it begins with the address, which is what the
-/// kernels want.
+/// Creates a tensor map. Only the real driver can read the real format; here, the map begins with
+/// the address that the kernels need.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)] // So it is in `cuda.h`.
+#[allow(clippy::too_many_arguments)] // The parameters are those of `cuda.h`.
 unsafe extern "C" fn cuTensorMapEncodeTiled(
     map: *mut [u64; 16],
     _: c_int,
@@ -196,12 +197,12 @@ unsafe extern "C" fn cuTensorMapEncodeTiled(
 ) -> c_int {
     let mut words = [0; 16];
     words[0] = address;
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(state().check().and_then(|()| unsafe { give(map, words) }))
 }
 
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)] // So it is in `cuda.h`.
+#[allow(clippy::too_many_arguments)] // The parameters are those of `cuda.h`.
 unsafe extern "C" fn cuLaunchKernel(
     kernel: Handle,
     blocks: c_uint,
@@ -215,7 +216,7 @@ unsafe extern "C" fn cuLaunchKernel(
     arguments: *mut *mut c_void,
     _: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: it came from `cuModuleGetFunction`.
+    // SAFETY: the kernel came from `cuModuleGetFunction`.
     let kernel: &'static Kernel = unsafe { &*kernel.cast::<Kernel>() };
     if let Err(code) = kernels::check_threads(kernel.0, threads) {
         return code.0;
@@ -228,7 +229,7 @@ unsafe extern "C" fn cuLaunchKernel(
     returned(launch(kernel, Arguments(arguments.cast()), grid, stream))
 }
 
-/// The first members of `CUlaunchConfig`.
+/// The first fields of `CUlaunchConfig`.
 #[repr(C)]
 struct LaunchConfig {
     blocks: [c_uint; 3],
@@ -237,7 +238,7 @@ struct LaunchConfig {
     stream: Handle,
 }
 
-/// Attributes are ignored: kernels run one after the other here.
+/// Ignores attributes, because kernels run one after the other here.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuLaunchKernelEx(
     config: *const LaunchConfig,
@@ -245,7 +246,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
     arguments: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller answers for its pointers.
+    // SAFETY: the caller passes valid pointers.
     unsafe {
         let LaunchConfig {
             blocks,
@@ -309,14 +310,14 @@ pub(super) fn launch(
         return Ok(());
     }
     if bytes > 0 {
-        // A real kernel would have run wild before anybody knew.
+        // A real kernel would have written outside of its memory.
         state()
             .holds(address, bytes)
             .map_err(|_| Code::ILLEGAL_ADDRESS)?;
     }
     if fate.is_flipped {
         let place = (address as usize + bytes / 2) as *mut u8;
-        // SAFETY: the kernel has just written there.
+        // SAFETY: the kernel has just written to this place.
         unsafe { place.write(place.read() ^ 1) };
     }
     Ok(())

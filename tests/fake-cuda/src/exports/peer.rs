@@ -1,4 +1,4 @@
-//! Devices that reach each other's memory: here all of them do.
+//! Access between devices. All devices can access each other's memory.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -12,7 +12,7 @@ use crate::{code::returned, state::state};
 unsafe extern "C" fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) -> c_int {
     let state = state();
     let both = state.device(device).and(state.device(peer));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(both.and_then(|_| unsafe { give(can, c_int::from(device != peer)) }))
 }
 
@@ -34,12 +34,12 @@ unsafe extern "C" fn cuMemcpyPeerAsync(
     let both = graph::is_free(stream)
         .and(state.holds(to, bytes))
         .and(state.holds(from, bytes));
-    // A context is known by its device, counted from 1.
+    // The handle of a context is the index of its device plus 1.
     let devices = [sender, receiver]
         .map(|context| state.device((context.addr() as u32).cast_signed().wrapping_sub(1)));
     returned(both.and_then(|()| {
         let [from_device, to_device] = devices;
-        // SAFETY: the state has so much on both sides.
+        // SAFETY: the state has checked both ranges.
         let copy = || unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
         state.copied_to_peer([from_device?, to_device?], bytes, copy);
         Ok(())

@@ -1,4 +1,4 @@
-//! Memory that is handed out in the order of a stream.
+//! Memory pools, whose allocations follow the order of a stream.
 
 use std::{
     ffi::{c_int, c_void},
@@ -11,22 +11,22 @@ use crate::{
     state::state,
 };
 
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+/// The value of `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_int = 4;
-/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
+/// The value of `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
 const RESERVED: c_int = 5;
-/// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
+/// The value of `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
 const USED: c_int = 7;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemPoolCreate(pool: *mut Handle, properties: *const c_void) -> c_int {
-    // SAFETY: the caller gives a structure that begins like this.
+    // SAFETY: the caller passes a structure that begins with these fields.
     let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
     let made = properties
         .device(&state)
         .map(|device| state.pools.make(device));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(made.and_then(|made| unsafe { give(pool, ptr::without_provenance_mut(made)) }))
 }
 
@@ -41,7 +41,7 @@ unsafe extern "C" fn cuMemPoolSetAttribute(
     attribute: c_int,
     value: *mut c_void,
 ) -> c_int {
-    // SAFETY: that is the type of the one attribute that is known here.
+    // SAFETY: this is the type of the only supported attribute.
     let threshold = unsafe { value.cast::<u64>().read() };
     let mut state = state();
     returned(
@@ -73,7 +73,8 @@ unsafe extern "C" fn cuMemPoolGetAttribute(
             USED => Ok(pool.used as u64),
             _ => Err(Code::INVALID_VALUE),
         });
-    // SAFETY: that is the type of both, and the caller answers for its pointer.
+    // SAFETY: this is the type of both attributes, and the caller passes a pointer that is null or
+    // valid for writes.
     returned(found.and_then(|found| unsafe { give(value.cast::<u64>(), found) }))
 }
 
@@ -90,7 +91,7 @@ unsafe extern "C" fn cuMemAllocFromPoolAsync(
     _: Handle,
 ) -> c_int {
     let place = state().take_from_pool(pool.addr(), bytes);
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(place.and_then(|place| unsafe { give(address, place as u64) }))
 }
 

@@ -1,4 +1,4 @@
-//! How the driver starts, and its words for errors.
+//! Initialization of the driver, and its error messages.
 
 use std::{
     ffi::{c_char, c_int, c_uint},
@@ -31,33 +31,33 @@ unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
     if state.scenario.stub {
         return Code::STUB_LIBRARY.0;
     }
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(unsafe { give(version, state.scenario.version) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorName(code: c_int, name: *mut *const c_char) -> c_int {
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     unsafe { words(code, name, |(name, _)| name) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> c_int {
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     unsafe { words(code, text, |(_, text)| text) }
 }
 
 type Words = (&'static std::ffi::CStr, &'static std::ffi::CStr);
 
 /// # Safety
-/// The place is one for a pointer, or null.
+/// `place` is null or valid for writes.
 unsafe fn words(
     code: c_int,
     place: *mut *const c_char,
     which: impl Fn(Words) -> &'static std::ffi::CStr,
 ) -> c_int {
     let text = Code(code).words().map(which);
-    // SAFETY: by the condition above.
+    // SAFETY: the caller upholds this function's safety contract.
     let given = unsafe { give(place, text.map_or(ptr::null(), std::ffi::CStr::as_ptr)) };
     returned(if text.is_some() {
         given

@@ -1,4 +1,4 @@
-//! Streams, in which everything has been done already but what a kernel makes wait, and events.
+//! Streams and events. In a stream, all work is already complete except for waiting kernels.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -12,13 +12,13 @@ use crate::{
     state::state,
 };
 
-/// When an event happened last.
+/// The time at which an event was last recorded.
 type Event = Option<Instant>;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) -> c_int {
     let made: Box<Stream> = Box::default();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state()
             .check()
@@ -31,9 +31,9 @@ unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
     if stream.is_null() {
         return Code::INVALID_HANDLE.0;
     }
-    // What is under way in it comes to its end.
+    // The work in the stream is completed first.
     let code = synchronize(stream);
-    // SAFETY: it came from `cuStreamCreate`, and the caller gives it back once.
+    // SAFETY: the stream came from `cuStreamCreate`, and the caller destroys it once.
     drop(unsafe { Box::from_raw(stream.cast::<Stream>()) });
     code
 }
@@ -43,7 +43,7 @@ unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> c_int {
     synchronize(stream)
 }
 
-/// Waits without keeping anybody else out.
+/// Waits for a stream without holding the state's lock.
 fn synchronize(stream: Handle) -> c_int {
     let busy_until = state().streams.busy_until(stream.addr());
     thread::sleep(busy_until.map_or_else(Default::default, |end| {
@@ -61,7 +61,7 @@ unsafe extern "C" fn cuStreamWaitEvent(_: Handle, _event: Handle, _flags: c_uint
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventCreate(event: *mut Handle, _flags: c_uint) -> c_int {
     let made: Box<Event> = Box::default();
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state()
             .check()
@@ -74,7 +74,7 @@ unsafe extern "C" fn cuEventDestroy_v2(event: Handle) -> c_int {
     if event.is_null() {
         return Code::INVALID_HANDLE.0;
     }
-    // SAFETY: it came from `cuEventCreate`, and the caller gives it back once.
+    // SAFETY: the event came from `cuEventCreate`, and the caller destroys it once.
     drop(unsafe { Box::from_raw(event.cast::<Event>()) });
     0
 }
@@ -83,12 +83,12 @@ unsafe extern "C" fn cuEventDestroy_v2(event: Handle) -> c_int {
 unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
     let state = state();
     let now = Instant::now();
-    // It happens when the stream has come so far.
+    // The event occurs when the stream has reached it.
     let at = state
         .streams
         .busy_until(stream.addr())
         .map_or(now, |end| end.max(now));
-    // SAFETY: it came from `cuEventCreate`.
+    // SAFETY: the event came from `cuEventCreate`.
     returned(
         state
             .check()
@@ -98,7 +98,7 @@ unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventSynchronize(event: Handle) -> c_int {
-    // SAFETY: it came from `cuEventCreate`.
+    // SAFETY: the event came from `cuEventCreate`.
     let at = unsafe { event.cast::<Event>().read() };
     let known = state().check().and(at.ok_or(Code::INVALID_HANDLE));
     returned(known.map(|at| thread::sleep(at.saturating_duration_since(Instant::now()))))
@@ -106,13 +106,13 @@ unsafe extern "C" fn cuEventSynchronize(event: Handle) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, begin: Handle, end: Handle) -> c_int {
-    // SAFETY: both came from `cuEventCreate`.
+    // SAFETY: both events came from `cuEventCreate`.
     let (begin, end) = unsafe { (begin.cast::<Event>().read(), end.cast::<Event>().read()) };
     let elapsed = begin
         .zip(end)
         .ok_or(Code::INVALID_HANDLE)
         .map(|(begin, end)| end.duration_since(begin));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state()
             .check()

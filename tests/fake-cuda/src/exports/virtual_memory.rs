@@ -1,4 +1,4 @@
-//! Addresses and the memory behind them, each on its own.
+//! Virtual addresses and physical memory, which are allocated separately.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -9,7 +9,7 @@ use crate::{
     virtual_memory::GRANULARITY,
 };
 
-/// A `CUmemAccessDesc`.
+/// The C structure `CUmemAccessDesc`.
 #[repr(C)]
 struct Access {
     location_type: c_int,
@@ -23,7 +23,7 @@ unsafe extern "C" fn cuMemGetAllocationGranularity(
     _: *const c_void,
     _option: c_int,
 ) -> c_int {
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(
         state()
             .check()
@@ -40,7 +40,7 @@ unsafe extern "C" fn cuMemAddressReserve(
     _flags: u64,
 ) -> c_int {
     let place = state().virtual_memory.reserve(bytes);
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(place.and_then(|place| unsafe { give(address, place as u64) }))
 }
 
@@ -56,13 +56,13 @@ unsafe extern "C" fn cuMemCreate(
     properties: *const c_void,
     _flags: u64,
 ) -> c_int {
-    // SAFETY: the caller gives a structure that begins like this.
+    // SAFETY: the caller passes a structure that begins with these fields.
     let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
     let made = properties
         .device(&state)
         .and_then(|device| state.create_physical(device, bytes));
-    // SAFETY: the caller answers for its pointer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     returned(made.and_then(|made| unsafe { give(handle, made) }))
 }
 
@@ -97,7 +97,7 @@ unsafe extern "C" fn cuMemSetAccess(
     wanted: *const c_void,
     count: usize,
 ) -> c_int {
-    // SAFETY: the caller gives one such structure at least.
+    // SAFETY: the caller passes at least one such structure.
     let Access {
         location_type,
         location_id,

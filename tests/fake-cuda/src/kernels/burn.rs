@@ -1,12 +1,11 @@
-//! Whether products are alike: `burn.cu`.
+//! The kernels of `burn.cu`, which compare products.
 
 use super::{Arguments, Known};
 use crate::activity::moves;
 
-/// Four words.
 type Pack = [u32; 4];
 
-/// What no product has.
+/// A word that no product contains.
 const POISON: u32 = 0x7fff_ffff;
 
 pub(super) const KERNELS: &[Known] = &[
@@ -14,14 +13,15 @@ pub(super) const KERNELS: &[Known] = &[
     ("burn_compare", |given, _| compare(given)),
 ];
 
-/// Arguments: the products, and how many packs they are together.
+/// Arguments: the products, and their packs in total.
 fn poison(given: Arguments) -> (u64, usize) {
     let products = given.array::<Pack>(0, given.at(1));
     products.fill([POISON; 4]);
     (given.at(0), size_of_val(products))
 }
 
-/// Arguments: the count of wrong words, the products, the one that is right, its packs, how many products.
+/// Arguments: the number of wrong words, the products, the reference, its packs, the number of
+/// products.
 fn compare(given: Arguments) -> (u64, usize) {
     let (packs, count): (u64, u64) = (given.at(3), given.at(4));
     let (wrong, products) = (
@@ -41,7 +41,7 @@ fn compare(given: Arguments) -> (u64, usize) {
             .count() as u64;
         *product = [POISON; 4];
     }
-    // Read and poisoned.
+    // The kernel reads the products and overwrites them with poison.
     moves(2 * size_of_val(products));
     (given.at(1), size_of_val(products))
 }

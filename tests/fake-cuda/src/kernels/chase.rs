@@ -1,8 +1,8 @@
-//! One load after the other: `chase.cu`.
+//! The kernel of `chase.cu`, which makes dependent loads.
 
 use super::Known;
 
-/// Arguments: where it ends, the array, where it begins, how many steps.
+/// Arguments: the final index, the array, the first index, the number of steps.
 pub(super) const KERNELS: &[Known] = &[("chase", |given, _| {
     let mut at = given.at::<u64>(2);
     for _ in 0..given.at::<u64>(3) {

@@ -1,8 +1,8 @@
-//! A thread for each element: `elementwise.cu`.
+//! The kernels of `elementwise.cu`, with one thread for each element.
 
 use super::{Known, map};
 
-/// Arguments: the arrays, the result first, and how many elements.
+/// Arguments: the arrays with the result first, and the number of elements.
 pub(super) const KERNELS: &[Known] = &[
     ("vector_add_fp32", |given, _| {
         map::<f32>(given, 3, 2, |a, b| a + b)

@@ -1,12 +1,12 @@
-//! Small matrices and their transposes: `gram.cu`.
+//! The kernels of `gram.cu`: products of small matrices and their transposes.
 
 use super::Known;
 
 const SIDE: usize = 100;
 const AREA: u64 = 10_000;
 
-/// Arguments: the result, and what it is made of. A block for each matrix. Of the tiles of one matrix: the result, the
-/// place of its trace, the matrix, and two that only blocks at once have a use for.
+/// Arguments: the result and its input, with one block for each matrix. Arguments of `gram_tiles`:
+/// the result, its trace, the matrix, and two arrays that only parallel blocks need.
 pub(super) const KERNELS: &[Known] = &[
     ("gram", |given, blocks| {
         let out = given.array::<f32>(0, blocks * AREA);

@@ -1,8 +1,8 @@
-//! Kernels that do next to nothing: `launch.cu`.
+//! The kernels of `launch.cu`, which do almost nothing.
 
 use super::Known;
 
-/// Arguments: the counter, where there is one.
+/// Arguments: the counter, if the kernel has one.
 pub(super) const KERNELS: &[Known] = &[
     ("empty", |_, _| (0, 0)),
     ("count", |given, _| {

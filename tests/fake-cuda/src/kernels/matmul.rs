@@ -1,15 +1,16 @@
-//! Products of matrices: `matmul_*.cu`.
+//! The kernels of `matmul_*.cu`: products of matrices.
 
 use half::{bf16, f16};
 
 use super::{Arguments, Known, fill_bits};
 use crate::activity::{Unit, has_units_do, moves};
 
-/// Arguments of a product: the result, both matrices or what the copy engine takes of them, which begins with the
-/// address, rows, columns, depth, the pitch of the result, and that of the inputs where the copy engine does not know it. Of
-/// a filling: the matrix, lines and depth, both again as they are padded, the distances of lines and of steps, the seed. Of a
-/// check: what it finds, the result, both matrices, rows, columns, depth, the pitch of the result, the distances of rows and
-/// steps, and the three parts of the bound.
+/// Arguments of a product: the result, both matrices (or their tensor maps, which begin with the
+/// address), rows, columns, depth, the pitch of the result, and that of the inputs if there are no
+/// tensor maps. Arguments of a fill: the matrix, lines and depth, both again with padding, the
+/// distances of lines and of steps, the seed. Arguments of a check: the findings, the result, both
+/// matrices, rows, columns, depth, the pitch of the result, the distances of rows and steps, and
+/// the three parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
     ("matmul_fp32_128x256", |given, _| {
         product::<f32>(given, Lies::StepByStep)
@@ -156,10 +157,10 @@ pub(super) const KERNELS: &[Known] = &[
     ("matmul_check_int8", check::<i8>),
 ];
 
-/// A type of elements, with that of its products.
+/// An element type and the type of its products.
 trait Element: Copy {
     type Out: Copy;
-    /// What multiplies it on Hopper, and how many operations that does in a clock.
+    /// The unit that multiplies this type on Hopper, and its operations per clock.
     const UNIT: (Unit, u64);
     fn random(word: u64) -> Self;
     fn zero() -> Self;
@@ -177,7 +178,7 @@ struct Bf16(bf16);
 #[derive(Clone, Copy)]
 struct Fp8(u8);
 
-/// From -1 to 1, in steps that 32 bits hold.
+/// Returns a number from -1 to 1, in steps that fit into 32 bits.
 fn number(word: u64) -> f32 {
     ((word >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32
 }
@@ -280,7 +281,7 @@ element!(
     f64::from
 );
 
-/// The nearest code: there are few enough to look at all. Of two that are as near, the one whose last bit is 0.
+/// Returns the nearest code by checking all of them. For a tie, it is the code whose last bit is 0.
 fn e4m3(value: f32) -> u8 {
     let size = f64::from(value.abs());
     let distance = |code: u8| (of_e4m3(code) - size).abs();
@@ -302,7 +303,7 @@ fn of_e4m3(code: u8) -> f64 {
     if code & 0x80 == 0 { size } else { -size }
 }
 
-/// How both matrices lie.
+/// The memory layout of both matrices.
 #[derive(Clone, Copy)]
 enum Lies {
     RowByRow,
@@ -321,7 +322,7 @@ impl Place {
     }
 }
 
-/// What matrices are padded to.
+/// Matrices are padded to a multiple of this size.
 const WHOLE_TILES: usize = 256;
 
 fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
@@ -343,7 +344,7 @@ fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
     let out = given.array::<T::Out>(0, (padded_rows * pitch) as u64);
     let a = &*given.array::<T>(1, (lines_of_a * steps) as u64);
     let b = &*given.array::<T>(2, (lines_of_b * steps) as u64);
-    // Step by step, so that the elements of B lie side by side and are made numbers once.
+    // In this order, the elements of B for one step are adjacent, and each is converted only once.
     let numbers: Vec<f64> = (0..columns * depth)
         .map(|at| b[place.at(at % columns, at / columns)].value())
         .collect();
@@ -364,7 +365,8 @@ fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
     moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
     let (unit, in_a_clock) = T::UNIT;
     has_units_do(unit, 2 * (rows * columns * depth) as u64, in_a_clock);
-    // The middle of what is said to be written is the highest byte of an element, so that a flipped bit there shows.
+    // A fault flips a bit in the middle of the written range. With this size, it is the highest
+    // byte of an element, where a flip is visible.
     let width = size_of::<T::Out>();
     (
         given.at(0),
@@ -442,7 +444,7 @@ fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
             first = first.min((row * columns + column) as u64);
         }
     }
-    // All that was found stands in the first block's place.
+    // The first block's place contains all findings.
     found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
     found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
     moves(size_of_val(a) + size_of_val(b) + size_of_val(got));

@@ -1,8 +1,8 @@
-//! A matrix times vectors: `matvec.cu`.
+//! The kernel of `matvec.cu`: a matrix times vectors.
 
 use super::Known;
 
-/// Arguments: the results, the matrix, the vectors, rows, columns, how many vectors.
+/// Arguments: the results, the matrix, the vectors, rows, columns, the number of vectors.
 pub(super) const KERNELS: &[Known] = &[("matvec", |given, _| {
     let (rows, columns, count): (u64, u64, u64) = (given.at(3), given.at(4), given.at(5));
     let out = given.array::<f32>(0, rows * count);

@@ -1,4 +1,4 @@
-//! What each kernel of the program does, by its name: a file here for each in `workload/kernels`.
+//! The program's kernels by name. There is one file for each file in `workload/kernels`.
 
 mod burn;
 mod chase;
@@ -23,11 +23,11 @@ use crate::{
     code::{Code, Outcome},
 };
 
-/// The arguments of a kernel, as the driver gets them: where each of them is.
+/// The arguments of a kernel in the driver's format: a pointer to each of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments(pub(crate) *const *const c_void);
 
-/// Does what a kernel does, and says where it has written and how many bytes.
+/// Executes a kernel. Returns the address of its output and the number of bytes.
 pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 
 pub(crate) type Known = (&'static str, Work);
@@ -50,7 +50,7 @@ static FILES: [&[Known]; 15] = [
     transcendental::KERNELS,
 ];
 
-/// Threads of a block at most, and registers that all of them have.
+/// The maximum threads of a block, and the registers for all of them.
 const MOST_THREADS: u32 = 1024;
 const REGISTERS: u32 = 65_536;
 
@@ -61,7 +61,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Known> {
         .find(|(known, _)| *known == name)
 }
 
-/// Whether a kernel can run with so many threads in a block.
+/// Checks whether a kernel can run with this many threads in a block.
 pub(crate) fn check_threads(name: &str, threads: u32) -> Outcome {
     match threads {
         0 => Err(Code::INVALID_VALUE),
@@ -73,18 +73,18 @@ pub(crate) fn check_threads(name: &str, threads: u32) -> Outcome {
 
 impl Arguments {
     fn at<T: Copy>(self, index: usize) -> T {
-        // SAFETY: the caller gave as many arguments as the kernel of that name has, each of its type.
+        // SAFETY: the caller passes all arguments of the kernel of this name, each with its type.
         unsafe { (*self.0.add(index)).cast::<T>().read_unaligned() }
     }
 
-    /// The array that an argument is the address of.
+    /// Returns the array at the address in an argument.
     fn array<'a, T>(self, index: usize, elements: u64) -> &'a mut [T] {
-        // SAFETY: as on a device, the caller answers for the address and for so many elements behind it.
+        // SAFETY: as on a device, the caller guarantees that the array has this many elements.
         unsafe { slice::from_raw_parts_mut(self.at::<u64>(index) as *mut T, elements as usize) }
     }
 }
 
-/// Each element of the first array made of those of up to two others.
+/// Computes each element of the first array from the same elements of up to two others.
 fn map<T: Copy + Default>(
     given: Arguments,
     count: usize,
@@ -109,7 +109,7 @@ fn map<T: Copy + Default>(
     (given.at(0), size_of_val(out))
 }
 
-/// The sum of all words, in the first of the blocks' places.
+/// Writes the sum of all words into the first block's place.
 fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64, usize) {
     let out = given.array::<u64>(0, blocks);
     let words = given.array::<T>(1, given.at(2));
@@ -121,7 +121,7 @@ fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64,
     (given.at(0), size_of_val(out))
 }
 
-/// An array of what is made of random bits.
+/// Fills an array with values that are computed from random bits.
 fn fill<T>(given: Arguments, of: impl Fn(u64) -> T) -> (u64, usize) {
     let (elements, seed): (u64, u64) = (given.at(1), given.at(2));
     let out = given.array::<T>(0, elements);
@@ -131,7 +131,7 @@ fn fill<T>(given: Arguments, of: impl Fn(u64) -> T) -> (u64, usize) {
     (given.at(0), size_of_val(out))
 }
 
-/// Splitmix64, by the seed and the index.
+/// Returns random bits by SplitMix64, from the seed and the index.
 fn fill_bits(seed: u64, index: u64) -> u64 {
     let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index + 1));
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -153,7 +153,8 @@ mod tests {
             let path = file.unwrap().path();
             if path.file_name().is_some_and(|name| name == "listing.txt") {
                 let text = fs::read_to_string(path).unwrap();
-                // Kernels stand below a heading of their file, each with what it uses.
+                // The listing has one line per kernel with its resources, below the name of its
+                // file.
                 let rows = text
                     .lines()
                     .map(|line| line.split_whitespace().collect::<Vec<_>>());

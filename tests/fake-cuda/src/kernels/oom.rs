@@ -1,4 +1,4 @@
-//! Kernels that show what memory is not: `oom.cu`.
+//! The kernels of `oom.cu`, which use resources other than memory.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use super::Known;
 use crate::streams;
 
 pub(super) const KERNELS: &[Known] = &[
-    // Arguments: how long to wait, in ns.
+    // Arguments: the time to wait in nanoseconds.
     ("oom_wait", |given, _| {
         streams::wait(Duration::from_nanos(given.at(0)));
         (0, 0)
     }),
-    // Arguments: where to write, and how often to go round. It never comes so far where a block is as large as can be.
+    // Arguments: the output and the number of rounds. With the largest block, the kernel cannot
+    // start.
     ("oom_registers", |given, blocks| {
         given.array::<f32>(0, blocks).fill(0.0);
         (given.at(0), blocks as usize * size_of::<f32>())

@@ -1,8 +1,8 @@
-//! Random data: `random.cu`.
+//! The kernels of `random.cu`, which create random data.
 
 use super::{Known, fill};
 
-/// Arguments: the array, how many elements, the seed.
+/// Arguments: the array, the number of elements, the seed.
 pub(super) const KERNELS: &[Known] = &[
     ("random_fp32", |given, _| {
         fill(given, |bits| {

@@ -1,9 +1,9 @@
-//! The sum of an array: `reduce.cu`.
+//! The kernels of `reduce.cu`: the sum of an array.
 
 use super::{Arguments, Known};
 use crate::activity::moves;
 
-/// Arguments: a sum for each block, the array, how many elements.
+/// Arguments: a sum for each block, the array, the number of elements.
 pub(super) const KERNELS: &[Known] = &[
     ("reduce_fp32", |given, blocks| sum::<f32>(given, blocks)),
     ("reduce_fp64", |given, blocks| sum::<f64>(given, blocks)),
@@ -15,13 +15,13 @@ fn sum<T: Copy + Default + Into<f64> + FromWide>(given: Arguments, blocks: u64) 
     let total: f64 = array.iter().map(|element| (*element).into()).sum();
     moves(size_of_val(array) + size_of_val(out));
     out.fill(T::default());
-    // Where a fault flips a bit, too.
+    // A fault flips a bit in the middle of the output, so the sum must be there.
     let middle = out.len() / 2;
     out[middle] = T::from_wide(total);
     (given.at(0), size_of_val(out))
 }
 
-/// What a sum is stored as.
+/// Conversion of a sum into its stored type.
 trait FromWide {
     fn from_wide(value: f64) -> Self;
 }

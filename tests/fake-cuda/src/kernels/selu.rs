@@ -1,8 +1,8 @@
-//! SELU, and the operations that it is made of: `selu.cu`.
+//! The kernels of `selu.cu`: SELU, and the operations that it consists of.
 
 use super::{Known, map};
 
-/// Arguments: the arrays, the result first, then numbers, then how many elements.
+/// Arguments: the arrays with the result first, then numbers, then the number of elements.
 pub(super) const KERNELS: &[Known] = &[
     ("op_exp", |given, _| map::<f32>(given, 2, 1, |a, _| a.exp())),
     ("op_multiply", |given, _| {

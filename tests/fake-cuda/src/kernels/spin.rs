@@ -1,11 +1,11 @@
-//! Multiprocessors kept busy for a known time: `spin.cu`.
+//! The kernel of `spin.cu`, which keeps multiprocessors busy for a given time.
 
 use std::time::Duration;
 
 use super::Known;
 use crate::{state::state, streams};
 
-/// Arguments: three words for each block, and for how long, in ns.
+/// Arguments: three words for each block, and the time in nanoseconds.
 pub(super) const KERNELS: &[Known] = &[("spin", |given, blocks| {
     let (out, ns) = (given.array::<u64>(0, 3 * blocks), given.at::<u64>(1));
     let (multiprocessors, sm_mhz) = {

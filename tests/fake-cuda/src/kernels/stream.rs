@@ -1,8 +1,8 @@
-//! STREAM: `stream.cu`.
+//! The kernels of `stream.cu`: the STREAM benchmark.
 
 use super::{Known, map, sum};
 
-/// Arguments: three arrays, the number that STREAM multiplies with, how many elements.
+/// Arguments: three arrays, STREAM's factor, the number of elements.
 pub(super) const KERNELS: &[Known] = &[
     ("stream_copy_fp32", |given, _| {
         map::<f32>(given, 4, 1, |a, _| a)

@@ -1,4 +1,4 @@
-//! Training a small network: `train.cu`.
+//! The kernels of `train.cu`: training of a small network.
 
 use super::{Arguments, Known};
 
@@ -8,7 +8,7 @@ const PARAMETERS: usize = WEIGHTS + SIDE + SIDE + 1;
 const DECAY1: f32 = 0.9;
 const DECAY2: f32 = 0.999;
 
-/// Arguments: the arrays, the result first, then numbers, as there.
+/// Arguments: the arrays with the result first, then numbers, in the order of `train.cu`.
 pub(super) const KERNELS: &[Known] = &[
     ("train_begin", |given, _| {
         let n = given.at(5);
@@ -82,14 +82,15 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// What a parameter becomes less by.
+/// Returns the amount by which a parameter decreases.
 fn adam(gradient: f32, mean: &mut f32, square: &mut f32, power1: f64, power2: f64) -> f32 {
     *mean = DECAY1 * *mean + (1.0 - DECAY1) * gradient;
     *square = DECAY2 * *square + (1.0 - DECAY2) * gradient * gradient;
     0.01 * *mean / (1.0 - power1) as f32 / ((*square / (1.0 - power2) as f32).sqrt() + 1e-8)
 }
 
-/// Each element of the first array anew; the number of them is this argument.
+/// Updates each element of the first array. `count` is the index of the argument with the number of
+/// elements.
 fn in_place(given: Arguments, count: usize, mut of: impl FnMut(usize, f32) -> f32) -> (u64, usize) {
     let out = given.array::<f32>(0, given.at(count));
     out.iter_mut()
@@ -117,7 +118,7 @@ fn product(given: Arguments, _: u64) -> (u64, usize) {
     })
 }
 
-/// All steps, one after the other.
+/// Executes all steps in sequence.
 fn fused(given: Arguments, _: u64) -> (u64, usize) {
     let out = given.array::<f32>(0, PARAMETERS as u64);
     let loss = given.array::<f32>(1, 1);

@@ -1,8 +1,8 @@
-//! Costly functions: `transcendental.cu`.
+//! The kernel of `transcendental.cu`, which calls expensive functions.
 
 use super::{Known, map};
 
-/// Arguments: the result, the array, how many elements, how many rounds.
+/// Arguments: the result, the array, the number of elements, the number of rounds.
 pub(super) const KERNELS: &[Known] = &[("transcendental", |given, _| {
     let rounds: u64 = given.at(3);
     map::<f32>(given, 2, 1, |a, _| {

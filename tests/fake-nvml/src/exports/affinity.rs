@@ -1,4 +1,4 @@
-//! Which CPUs and which memory are near a GPU.
+//! The CPUs and memory near a GPU.
 
 use std::ffi::{c_uint, c_ulong};
 
@@ -12,20 +12,20 @@ use crate::{
     out::{items, put_list},
 };
 
-/// The CPUs of each socket, which is a NUMA node. Two sockets make one word.
+/// The CPUs of a socket, which is a NUMA node. Those of two sockets fit into one word.
 const CPUS_OF_SOCKET: u32 = 32;
 
-/// The socket of a GPU.
+/// Returns the socket of a GPU.
 fn socket(gpu: &Gpu) -> u32 {
     gpu.identity().numa_node
 }
 
-/// Writes a set that needs no more than one word.
+/// Writes a set that fits into one word.
 ///
 /// # Safety
-/// `words` is null or points at `size` words that may be written.
+/// `words` is null or points to `size` words that may be written.
 unsafe fn put_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome {
-    // SAFETY: by this function's own condition there are so many words.
+    // SAFETY: by this function's contract, there are `size` words.
     let words = unsafe { items(words, size as usize) }?;
     words.fill(0);
     words[0] = first;
@@ -43,7 +43,7 @@ unsafe extern "C" fn nvmlDeviceGetCpuAffinity(
             given::device("nvmlDeviceGetCpuAffinity", handle, &[]),
             || Ok(((1 << CPUS_OF_SOCKET) - 1) << (socket(gpu) * CPUS_OF_SOCKET)),
         )?;
-        // SAFETY: NVML's contract: there are so many words.
+        // SAFETY: by NVML's contract, there are `size` words.
         unsafe { put_set(words, size, cpus) }
     })
 }
@@ -55,7 +55,7 @@ unsafe extern "C" fn nvmlDeviceGetMemoryAffinity(
     words: *mut c_ulong,
     _scope: nvmlAffinityScope_t,
 ) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: there are so many words.
+    // SAFETY: by NVML's contract, there are `size` words.
     device("nvmlDeviceGetMemoryAffinity", handle, |gpu| unsafe {
         put_set(words, size, 1 << socket(gpu))
     })
@@ -74,8 +74,8 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
         }
         let is_near = |index: &u32| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET;
         let near = found.iter().copied().filter(is_near);
-        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has
-        // room for so many.
+        // SAFETY: by NVML's contract, `count` may be read and written, and `devices` is null or has
+        // room for `*count` items.
         unsafe {
             put_set_of(
                 devices,
@@ -86,23 +86,24 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
     })
 }
 
-/// Writes a set of GPUs: their number where the caller has no room, as many as there is room for
-/// otherwise.
+/// Writes a set of GPUs. With a count of 0, it only writes the number of GPUs; otherwise it writes
+/// as many as fit.
 ///
 /// # Safety
-/// `count` is null or may be read and written, and `devices` is null or has room for `*count`.
+/// `count` is null or may be read and written, and `devices` is null or has room for `*count`
+/// items.
 pub(super) unsafe fn put_set_of(
     devices: *mut nvmlDevice_t,
     count: *mut c_uint,
     mut found: Vec<nvmlDevice_t>,
 ) -> Outcome {
-    // SAFETY: by this function's own condition it is null or may be written.
+    // SAFETY: by this function's contract, `count` is null or may be written.
     let room = unsafe { count.as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
     if *room == 0 {
         *room = found.len() as c_uint;
         return Ok(());
     }
     found.truncate(*room as usize);
-    // SAFETY: by this function's own condition.
+    // SAFETY: the caller upholds this function's safety contract.
     unsafe { put_list(devices, count, found) }
 }

@@ -1,4 +1,4 @@
-//! What the driver records by itself.
+//! The buffers of readings that the driver records by itself.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -20,8 +20,8 @@ use crate::{
     out::{put, put_list},
 };
 
-/// Writes what came after `last_seen_us`, the oldest first, as far as there is room; without a
-/// list, how much it is.
+/// Writes the samples after `last_seen_us`, the oldest first, as many as fit. Without a list, it
+/// writes their number.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetSamples(
     handle: nvmlDevice_t,
@@ -47,13 +47,13 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
         if recorded.is_empty() {
             return Err(Code::NOT_FOUND);
         }
-        // SAFETY: NVML's contract: the pointer is null or may be written.
+        // SAFETY: by NVML's contract, the pointer is null or may be written.
         unsafe { put(value_type, UNSIGNED_INT) }?;
         if samples.is_null() {
-            // SAFETY: as above.
+            // SAFETY: by NVML's contract, the pointer is null or may be written.
             return unsafe { put(count, recorded.len() as c_uint) };
         }
-        // SAFETY: NVML's contract: the pointer is null or may be read.
+        // SAFETY: by NVML's contract, the pointer is null or may be read.
         let room = unsafe { count.as_ref() }.copied().unwrap_or(0);
         if room == 0 {
             return Err(Code::INVALID_ARGUMENT);
@@ -70,14 +70,14 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
                 sampleValue: nvmlValue_t { uiVal: value },
             }
         };
-        // SAFETY: NVML's contract: `count` may be read and written, and `samples` has room for so
-        // many.
+        // SAFETY: by NVML's contract, `count` may be read and written, and `samples` has room for
+        // `*count` items.
         unsafe { put_list(samples, count, recorded.iter().map(sample).collect()) }
     })
 }
 
-/// What came after a moment, the oldest first: what was noted of processes of this machine, or what
-/// the scenario says.
+/// Returns the values after a moment, the oldest first: notes of real processes, or values of the
+/// scenario.
 fn recorded(gpu: &Gpu, metric: TraceMetric, last_seen_us: c_ulonglong) -> Vec<Recorded> {
     let value = |note: &Note| match metric {
         TraceMetric::PowerWatts => None,

@@ -1,4 +1,4 @@
-//! Clocks by their id, and the functions that take or return something that no answer has.
+//! Clocks by ID, and functions with parameters or results that the table of queries lacks.
 
 use std::ffi::c_uint;
 
@@ -18,7 +18,7 @@ exports! {
     fn nvmlDeviceGetClock(device |gpu|, domain: nvmlClockType_t, id: nvmlClockId_t) -> c_uint {
         let query = match id {
             0 => Query::Clock(domain),
-            // Targets, defaults and the customer's highest are all the highest of the board.
+            // The target, the default and the customer's maximum are all the board's maximum.
             1..=3 => Query::MaxClock(domain),
             _ => return Err(Code::INVALID_ARGUMENT),
         };

@@ -1,6 +1,7 @@
-//! Events: what the driver reports by itself.
+//! Events, which the driver reports by itself.
 //!
-//! As in the driver, all functions about sets take one lock, which a wait holds until it returns.
+//! All functions about event sets take one lock, as in the driver, and a wait holds the lock until
+//! it returns.
 
 use std::{
     collections::VecDeque,
@@ -29,20 +30,20 @@ use crate::{
     session::Session,
 };
 
-/// Every type of event that the simulated boards report.
+/// The types of events that the simulated boards report.
 const SUPPORTED: c_ulonglong =
     (XID | ECC_CORRECTED | ECC_UNCORRECTED | POWER_SOURCE | MIG) as c_ulonglong;
-/// The instance of an event outside of MIG.
+/// The instance ID of an event outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// The lock of all sets.
+/// The lock of all event sets.
 static SETS: Mutex<()> = Mutex::new(());
 
 fn lock() -> MutexGuard<'static, ()> {
     SETS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an `nvmlEventSet_t` points at: the GPUs that were registered.
+/// The target of an `nvmlEventSet_t`: the registered GPUs.
 #[derive(Default)]
 struct Set(Vec<Registered>);
 
@@ -63,7 +64,7 @@ unsafe extern "C" fn nvmlEventSetCreate(set: *mut nvmlEventSet_t) -> nvmlReturn_
             return Err(Code::INVALID_ARGUMENT);
         }
         let _lock = lock();
-        // SAFETY: NVML's contract: the pointer, which is not null, may be written.
+        // SAFETY: by NVML's contract, the pointer, which is not null, may be written.
         unsafe { put(set, Box::into_raw(Box::<Set>::default()).cast()) }
     })
 }
@@ -75,8 +76,8 @@ unsafe extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> nvmlReturn_t {
             return Err(Code::INVALID_ARGUMENT);
         }
         let _lock = lock();
-        // SAFETY: NVML's contract: it comes from nvmlEventSetCreate and is freed once; nobody
-        // waits, by the lock.
+        // SAFETY: by NVML's contract, the set comes from nvmlEventSetCreate and is freed once. The
+        // lock excludes a wait for it.
         drop(unsafe { Box::from_raw(set.cast::<Set>()) });
         Ok(())
     })
@@ -90,8 +91,8 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
 ) -> nvmlReturn_t {
     device("nvmlDeviceRegisterEvents", device_handle, |gpu| {
         let _lock = lock();
-        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses
-        // it, by the lock.
+        // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. The lock
+        // excludes other uses.
         let Set(registered) =
             unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         if types & !SUPPORTED != 0 {
@@ -125,13 +126,13 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
 ) -> nvmlReturn_t {
     system("nvmlEventSetWait_v2", |session| {
         let _lock = lock();
-        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses
-        // it, by the lock.
+        // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. The lock
+        // excludes other uses.
         let set = unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         let (begun, patience) = (Instant::now(), Duration::from_millis(timeout_ms.into()));
         loop {
             if let Some(event) = next(session, set)? {
-                // SAFETY: NVML's contract: the pointer is null or may be written.
+                // SAFETY: by NVML's contract, the pointer is null or may be written.
                 return unsafe { put(data, event) };
             }
             let left = patience
@@ -184,7 +185,7 @@ fn event(
     }
 }
 
-/// Where a process runs. That is all that NVML tells of the process.
+/// Returns the MIG instance of a process, which is all that NVML reports about the process.
 fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
     let processes = session
         .machine
@@ -196,7 +197,7 @@ fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
         .mig
 }
 
-/// A notice as NVML numbers it, and what it adds.
+/// Returns NVML's number of an event type, and the event's data.
 fn number(notice: Notice) -> (c_ulonglong, c_ulonglong) {
     let (kind, number) = match notice {
         Notice::Error { code } => (XID, code),

@@ -1,4 +1,4 @@
-//! What a GPU is linked to beyond its own machine's bus: the `NVLink` fabric, and a Grace CPU.
+//! Links beyond the machine's own bus: the `NVLink` fabric, and a Grace CPU.
 
 use std::ptr;
 
@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings::{
 use super::version_of;
 use crate::{call::device, code::Code, given};
 
-/// The versions that the driver knows.
+/// The supported versions of the structure.
 const INFO_V2: u32 = version_of::<nvmlGpuFabricInfo_v2_t>(2);
 const INFO_V3: u32 = version_of::<nvmlGpuFabricInfo_v3_t>(3);
 
@@ -23,7 +23,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         if info.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that
+        // SAFETY: by NVML's contract, the pointer, which is not null, points to a structure that
         // begins with its version.
         let version = unsafe { ptr::read(info.cast::<u32>()) };
         if version != INFO_V2 && version != INFO_V3 {
@@ -55,7 +55,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
     })
 }
 
-/// The 16 bytes of a UUID.
+/// Returns the 16 bytes of a UUID.
 fn bytes(uuid: &str) -> [u8; 16] {
     let digits: Vec<u8> = uuid
         .bytes()

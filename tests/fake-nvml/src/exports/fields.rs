@@ -1,4 +1,4 @@
-//! Field values: many numbers with one call, each with an outcome of its own.
+//! Field values: many numbers in one call, each with its own return code.
 
 use std::ffi::{c_int, c_uint};
 
@@ -25,15 +25,15 @@ use crate::{
     given, out,
 };
 
-/// What goes over a link besides the data, as a factor.
+/// The bytes on a link per byte of data, including headers.
 const WITH_HEADERS: f64 = 1.125;
-/// `NVML_NVLINK_POWER_STATE_HIGH_SPEED`, and `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US`.
+/// The values `NVML_NVLINK_POWER_STATE_HIGH_SPEED` and
+/// `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US`.
 const FULL_SPEED: u32 = 0;
 const STEPS_OF_100_US: u32 = 0;
-/// The scope that means all links together.
+/// The scope of all links together.
 const ALL_LINKS: c_uint = c_uint::MAX;
-/// The numbers that drivers from 580.82 on give these fields; in the bindings they have the older
-/// ones.
+/// The numbers of these fields in drivers from 580.82 on. The bindings have the older numbers.
 const SW_THERMAL_SLOWDOWN: u32 = 269;
 const HW_THERMAL_SLOWDOWN: u32 = 270;
 const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
@@ -47,8 +47,8 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetFieldValues", handle, |gpu| {
         let count = usize::try_from(count).map_err(|_| Code::INVALID_ARGUMENT)?;
-        // SAFETY: NVML's contract: the pointer is null or points at so many values with their ids
-        // filled in.
+        // SAFETY: by NVML's contract, the pointer is null or points to `count` values with
+        // their IDs filled in.
         for value in unsafe { out::items(values, count) }? {
             value.timestamp = gpu
                 .machine()
@@ -66,7 +66,7 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
     })
 }
 
-/// A number with its type.
+/// A number with its type in NVML.
 struct Number(nvmlValueType_t, nvmlValue_t);
 
 fn narrow(number: u32) -> Number {
@@ -101,7 +101,7 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => {
             wide(own(Query::TotalEnergyConsumption)? as u64)
         }
-        // The memory's is reported from Hopper on.
+        // The power of the memory is reported from Hopper on.
         id::NVML_FI_DEV_POWER_AVERAGE
             if scope == POWER_OF_MEMORY && gpu.identity().architecture >= Architecture::Hopper =>
         {
@@ -133,21 +133,22 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         {
             return Err(Code::NOT_SUPPORTED);
         }
-        // How far below the highest temperature things happen, as an H200 says it.
+        // The limits relative to the highest temperature, as an H200 reports them.
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => signed(-8),
         id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => signed(-2),
         id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => {
             signed(0)
         }
-        // These counters have 32 bits, and wrap.
+        // These counters have 32 bits and wrap around.
         id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => narrow(gpu.totals().pcie_tx_bytes as u64 as u32),
         id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => narrow(gpu.totals().pcie_rx_bytes as u64 as u32),
-        // The counter of replays has never run over, and the slot takes no atomic operations.
+        // The counter of replays has never wrapped around, and the slot supports no atomic
+        // operations.
         id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => narrow(0),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(own(Query::PcieReplays)? as u32),
-        // Those of power and sync boost are also the counters of these two reasons.
+        // The first of these fields are also the counters of the reasons power cap and sync boost.
         id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => wide(
             held_down_ns(gpu, field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
         ),
@@ -159,20 +160,20 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     })
 }
 
-/// What power is asked of: the GPU, the module with its CPU, or the memory.
+/// The scopes of power readings: the GPU, and its memory.
 const POWER_OF_GPU: c_uint = 0;
 const POWER_OF_MEMORY: c_uint = 2;
 /// The memory's share of an H200's power.
 const MEMORY_SHARE: f64 = 0.12;
 
-/// How long the clocks have been held down for a policy's sake.
+/// Returns the time for which a policy has reduced the clocks.
 pub(super) fn held_down_ns(gpu: &Gpu, policy: u32) -> Result<u64, Code> {
     let times =
         answers::answer_part(gpu, Query::ViolationStatus(policy)).map_err(|own| Code(own.0))?;
     Ok(times.at(1).unwrap_or(0) as u64)
 }
 
-/// For how long these have held the clocks down.
+/// Returns the time for which these reasons have reduced the clocks.
 fn sum_ns(totals: &Totals, reasons: &[ThrottleReason]) -> u64 {
     (reasons
         .iter()
@@ -181,7 +182,7 @@ fn sum_ns(totals: &Totals, reasons: &[ThrottleReason]) -> u64 {
         * 1e9) as u64
 }
 
-/// A number of the simulation in its type: counters of links have 64 bits.
+/// Returns a number of the simulation with its type. Counters of links have 64 bits.
 fn of_link_counters(field: u32, number: i128) -> Number {
     match field {
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX
@@ -193,7 +194,7 @@ fn of_link_counters(field: u32, number: i128) -> Number {
     }
 }
 
-/// The fields about links, of one of them or all.
+/// Returns a field about one link or about all links.
 fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
@@ -207,7 +208,7 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     };
     match field {
         id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(narrow(gpu.identity().nvlinks.len() as u32)),
-        // A link that is down is connected with no switch.
+        // A link that is down is not connected to a switch.
         id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => Ok(narrow(
             gpu.identity()
                 .nvlinks
@@ -221,7 +222,7 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => {
             carried(gpu.totals().nvlink_rx_bytes * WITH_HEADERS)
         }
-        // The number of the link at a switch's end is not told.
+        // The number of the link at the switch is not reported.
         id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => link(gpu, scope).map(|_| narrow(0)),
         id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => link(gpu, scope).map(|_| narrow(FULL_SPEED)),
         id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD => link(gpu, scope).map(|_| narrow(500)),

@@ -1,7 +1,7 @@
-//! GPU Performance Monitoring: samples, and the metrics between two of them.
+//! GPU Performance Monitoring: samples, and the metrics between two samples.
 //!
-//! As driver 580 does, it crashes where two threads are in it at once, even for two GPUs; unlike
-//! the driver, always.
+//! Like driver 580, it crashes if two threads use it at the same time, even for two GPUs. Unlike
+//! the driver, it always crashes then.
 
 use std::{
     ffi::c_uint,
@@ -39,18 +39,18 @@ use crate::{
     session::Session,
 };
 
-/// Two samples must be this far apart.
+/// The minimum time between two samples.
 const SHORTEST_WINDOW_MS: u64 = 100;
 /// The driver's unit for link rates.
 const MIB: f64 = (1 << 20) as f64;
 
-/// How long a call stays inside, so that two that are not kept apart meet.
+/// The minimum duration of a call, so that unsynchronized calls overlap.
 const STAY: Duration = Duration::from_micros(300);
 
-/// Somebody is inside.
+/// Whether a thread is inside.
 static OCCUPIED: AtomicBool = AtomicBool::new(false);
 
-/// The only thread inside, until this is dropped.
+/// A guard of the only thread inside.
 struct Alone;
 
 impl Alone {
@@ -72,18 +72,18 @@ impl Drop for Alone {
     }
 }
 
-/// What a caller's sample holds once it has been taken.
+/// The content of a sample that was taken.
 #[derive(Clone)]
 struct Taken {
     gpu: u32,
-    /// The GPU instance that it is of; `None` for the whole GPU.
+    /// The GPU instance of the sample; `None` for the whole GPU.
     instance: Option<c_uint>,
     elapsed_ms: u64,
-    /// What processes of this machine had done there; `None` where they can do nothing.
+    /// The activity of real processes; `None` if there is no state folder.
     moment: Option<Moment>,
 }
 
-/// What an `nvmlGpmSample_t` points at.
+/// The target of an `nvmlGpmSample_t`.
 type Slot = Option<Taken>;
 
 #[unsafe(no_mangle)]
@@ -92,7 +92,7 @@ unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
     support: *mut nvmlGpmSupport_t,
 ) -> nvmlReturn_t {
     device("nvmlGpmQueryDeviceSupport", handle, |gpu| {
-        // SAFETY: NVML's contract: the pointer is null or points at one structure.
+        // SAFETY: by NVML's contract, the pointer is null or points to one structure.
         let [support] = unsafe { items(support, 1) }? else {
             return Err(Code::INVALID_ARGUMENT);
         };
@@ -108,7 +108,7 @@ unsafe extern "C" fn nvmlGpmSampleAlloc(sample: *mut nvmlGpmSample_t) -> nvmlRet
             return Err(Code::INVALID_ARGUMENT);
         }
         let slot: Box<Slot> = Box::new(None);
-        // SAFETY: NVML's contract: the pointer, which is not null, may be written.
+        // SAFETY: by NVML's contract, the pointer, which is not null, may be written.
         unsafe { put(sample, Box::into_raw(slot).cast()) }
     })
 }
@@ -119,7 +119,7 @@ unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t 
         if sample.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: it comes from nvmlGpmSampleAlloc and is freed once.
+        // SAFETY: by NVML's contract, the sample comes from nvmlGpmSampleAlloc and is freed once.
         drop(unsafe { Box::from_raw(sample.cast::<Slot>()) });
         Ok(())
     })
@@ -131,7 +131,7 @@ unsafe extern "C" fn nvmlGpmSampleGet(
     sample: nvmlGpmSample_t,
 ) -> nvmlReturn_t {
     device("nvmlGpmSampleGet", handle, |gpu| {
-        // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
+        // SAFETY: by NVML's contract, the sample is null or comes from nvmlGpmSampleAlloc.
         unsafe { take(gpu, None, sample) }
     })
 }
@@ -151,12 +151,12 @@ unsafe extern "C" fn nvmlGpmMigSampleGet(
         {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
+        // SAFETY: by NVML's contract, the sample is null or comes from nvmlGpmSampleAlloc.
         unsafe { take(gpu, Some(instance), sample) }
     })
 }
 
-/// Takes a sample.
+/// Takes a sample of a GPU or of a GPU instance.
 ///
 /// # Safety
 /// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
@@ -165,7 +165,7 @@ unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> 
         return Err(Code::NOT_SUPPORTED);
     }
     let _alone = Alone::enter();
-    // What they do is on the whole GPU.
+    // Real processes only use whole GPUs.
     let moment = if instance.is_none() {
         gpu.moment()
     } else {
@@ -177,7 +177,7 @@ unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> 
         elapsed_ms: gpu.elapsed_ms,
         moment,
     };
-    // SAFETY: by this function's own condition it is null or points at a slot.
+    // SAFETY: by this function's contract, the sample is null or points to a slot.
     unsafe { put(sample.cast::<Slot>(), Some(taken)) }
 }
 
@@ -185,20 +185,22 @@ unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> 
 unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
     system("nvmlGpmMetricsGet", |session| {
         let _alone = Alone::enter();
-        // SAFETY: NVML's contract: the pointer is null or points at one structure.
+        // SAFETY: by NVML's contract, the pointer is null or points to one structure.
         let [request] = unsafe { items(request, 1) }? else {
             return Err(Code::INVALID_ARGUMENT);
         };
-        // SAFETY: NVML's contract: each sample is null or comes from nvmlGpmSampleAlloc.
+        // SAFETY: by NVML's contract, each sample is null or comes from nvmlGpmSampleAlloc.
         let (first, second) = unsafe { (taken(request.sample1)?, taken(request.sample2)?) };
         answer(session, &first, &second, request)
     })
 }
 
+/// Returns the content of a sample that was taken.
+///
 /// # Safety
 /// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
 unsafe fn taken(sample: nvmlGpmSample_t) -> Result<Taken, Code> {
-    // SAFETY: by this function's own condition it is null or points at a slot.
+    // SAFETY: by this function's contract, the sample is null or points to a slot.
     unsafe { sample.cast::<Slot>().as_ref() }
         .cloned()
         .flatten()

@@ -1,4 +1,4 @@
-//! How many GPUs there are, and the ways to one of them.
+//! The number of GPUs, and lookups of their handles.
 
 use std::ffi::{c_char, c_uint};
 
@@ -16,7 +16,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
+    // SAFETY: by NVML's contract, the pointer is null or may be written.
     lookup(
         "nvmlDeviceGetHandleByIndex_v2",
         |machine| of_index(machine, index),
@@ -29,13 +29,13 @@ unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
+    // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| {
         by(machine, unsafe { text(uuid) }?, |gpu, uuid| {
             gpu.uuid == uuid
         })
     };
-    // SAFETY: as above.
+    // SAFETY: by NVML's contract, the pointer is null or may be written.
     lookup("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe {
         put(device, gpu.handle())
     })
@@ -46,13 +46,13 @@ unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
     serial: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
+    // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| {
         by(machine, unsafe { text(serial) }?, |gpu, serial| {
             gpu.serial == serial
         })
     };
-    // SAFETY: as above.
+    // SAFETY: by NVML's contract, the pointer is null or may be written.
     lookup("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe {
         put(device, gpu.handle())
     })
@@ -63,7 +63,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     pci_bus_id: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    // The domain may have four digits or eight, and letters either case.
+    // The domain may have four or eight digits, and letters are not case-sensitive.
     let same = |gpu: &GpuIdentity, id: &str| {
         let own = gpu.pci_bus_id.as_str();
         own.eq_ignore_ascii_case(id)
@@ -71,9 +71,9 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
                 .strip_prefix("0000")
                 .is_some_and(|short| short.eq_ignore_ascii_case(id))
     };
-    // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
+    // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| by(machine, unsafe { text(pci_bus_id) }?, same);
-    // SAFETY: as above.
+    // SAFETY: by NVML's contract, the pointer is null or may be written.
     lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe {
         put(device, gpu.handle())
     })

@@ -1,4 +1,4 @@
-//! The driver's index of a GPU, and places on the PCI bus.
+//! The driver's index of a GPU, and addresses on the PCI bus.
 
 use std::ffi::{c_char, c_uint};
 
@@ -14,7 +14,7 @@ exports! {
     }
 }
 
-/// What is in a place: domain, bus and device.
+/// Returns the PCI information of a device at an address: domain, bus and device.
 pub(crate) fn pci_device(
     (domain, bus, device): (u32, u32, u32),
     device_id: u32,
@@ -22,7 +22,7 @@ pub(crate) fn pci_device(
 ) -> nvmlPciInfo_t {
     let bus_id = format!("{domain:08X}:{bus:02X}:{device:02X}.0");
     nvmlPciInfo_t {
-        // The legacy form has a domain of four digits.
+        // In the legacy format, the domain has four digits.
         busIdLegacy: pad_text(&bus_id[4..]),
         domain,
         bus,
@@ -33,11 +33,11 @@ pub(crate) fn pci_device(
     }
 }
 
-/// A text in a C array, with NULs after it.
+/// Returns a text as a C array, padded with NULs.
 pub(crate) fn pad_text<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
     for (to, byte) in array[..N - 1].iter_mut().zip(text.bytes()) {
-        // A C character may be signed or not; the names are ASCII.
+        // A C character may be signed or unsigned; the names are ASCII.
         *to = c_char::try_from(byte).unwrap_or(0);
     }
     array

@@ -1,4 +1,4 @@
-//! The video streams that are encoded.
+//! Video streams that the GPU encodes.
 
 use std::ffi::c_uint;
 
@@ -6,7 +6,7 @@ use gpumon_probe::vendor::sim::EncoderSession;
 
 use crate::call::Gpu;
 
-/// The stream of a busy encoder if the scenario has none.
+/// The stream of a busy encoder, if the scenario has no streams.
 const USUAL_STREAM: EncoderSession = EncoderSession {
     fps: 30,
     latency_us: 5_000,

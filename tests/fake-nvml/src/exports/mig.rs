@@ -1,4 +1,4 @@
-//! MIG: a GPU's parts, each with a handle of its own.
+//! MIG devices, each with its own handle.
 
 use std::ffi::c_uint;
 
@@ -11,7 +11,7 @@ use crate::{
     code::{Code, Outcome},
 };
 
-/// What the driver does not say of a GPU that is divided.
+/// Returns an error for a GPU in MIG mode, for queries that the driver then refuses.
 pub(super) fn refuse_divided(gpu: &Gpu) -> Outcome {
     if gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms) {
         Err(Code::NOT_SUPPORTED)

@@ -1,4 +1,4 @@
-//! NVML's interface, by subject. Names, types and meanings are those of `nvml.h`.
+//! The functions of NVML by topic. Names, types and meanings are those of `nvml.h`.
 
 mod affinity;
 mod buffers;
@@ -19,12 +19,12 @@ mod system;
 mod table;
 mod topology;
 
-/// Exports functions that write what they find through the caller's pointers:
-/// `fn NAME(ABOUT |given|, inputs) -> OUTPUT { RESULT }`.
+/// Exports functions that write their results through the caller's pointers: `fn NAME(ABOUT
+/// |given|, inputs) -> OUTPUT { RESULT }`.
 ///
-/// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given`
-/// is its result. An output is a value. `fills own: TYPE, VERSION` fills in a structure whose
-/// version the caller sets.
+/// `ABOUT` is a function of [`call`](crate::call) that finds the subject of the call, and `given`
+/// is the subject. An output is a value. `fills own: TYPE, VERSION` fills in a structure whose
+/// version is set by the caller.
 macro_rules! exports {
     () => {};
     ($(#[$meta:meta])* fn $name:ident(system |$given:tt| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
@@ -42,7 +42,7 @@ macro_rules! exports {
     (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> $value:ty $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
             @function $what [$($inputs)* value: *mut $value] $arguments $about answer
-            // SAFETY: NVML's contract: the pointer is null or may be written.
+            // SAFETY: by NVML's contract, the pointer is null or may be written.
             { unsafe { $crate::out::put(value, $crate::given::value_or::<$value>(answer, || $body)?) } }
         }
         $crate::exports::exports! { $($rest)* }
@@ -54,7 +54,7 @@ macro_rules! exports {
         $crate::exports::exports! {
             @function $what [$($inputs)* own: *mut $type] $arguments $about answer
             {
-                // SAFETY: NVML's contract: the pointer is null or points at a structure with its
+                // SAFETY: by NVML's contract, the pointer is null or points to a structure with its
                 // version filled in.
                 let [$own] = unsafe { $crate::out::items(own, 1) }? else {
                     return Err($crate::code::Code::INVALID_ARGUMENT);
@@ -86,7 +86,7 @@ pub(crate) use identity::{pad_text, pci_device};
 pub(crate) use load::encoder_stats;
 pub(crate) use system::real_name;
 
-/// What tells calls of one function apart in a scenario.
+/// An argument by which a scenario distinguishes calls of the same function.
 trait Argument {
     fn number(self) -> u32;
 }
@@ -97,14 +97,14 @@ impl Argument for std::ffi::c_uint {
     }
 }
 
-/// No scenario has answers about two GPUs.
+/// A scenario has no answers about pairs of GPUs.
 impl Argument for nvml_wrapper_sys::bindings::nvmlDevice_t {
     fn number(self) -> u32 {
         0
     }
 }
 
-/// `NVML_STRUCT_VERSION`: the version field of a structure.
+/// Returns the version field of a structure, like `NVML_STRUCT_VERSION`.
 const fn version_of<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }

@@ -1,4 +1,4 @@
-//! `NVLinks`, one by one.
+//! The functions about single `NVLinks`.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -18,11 +18,11 @@ use crate::{
     code::Code,
 };
 
-/// A switch's device and vendor, and its subsystem.
+/// The PCI IDs of a switch: device and vendor, and subsystem.
 const SWITCH_DEVICE_ID: u32 = 0x22A3_10DE;
 const SWITCH_SUBSYSTEM_ID: u32 = 0x1796_10DE;
 
-/// A link that the GPU has; one without any does not support the query.
+/// Returns a link of the GPU. A GPU without links does not support the query.
 pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code> {
     if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
@@ -40,7 +40,7 @@ exports! {
     }
 }
 
-/// The first version of the structure has the two numbers with which the second begins.
+/// The first version of the structure only has the first two numbers of the second version.
 const INFO_V1: c_uint = version_of::<[c_uint; 2]>(1);
 const INFO_V2: c_uint = version_of::<nvmlNvLinkInfo_t>(2);
 
@@ -53,18 +53,17 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
         if info.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that
+        // SAFETY: by NVML's contract, the pointer, which is not null, points to a structure that
         // begins with its version.
         let version = unsafe { info.cast::<c_uint>().read() };
         if version != INFO_V1 && version != INFO_V2 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
         link(gpu, 0)?;
-        // SAFETY: both versions have this number: whether what the links carry is encrypted.
+        // SAFETY: both versions have this field, whether the traffic of the links is encrypted.
         unsafe { (&raw mut (*info).isNvleEnabled).write(0) };
         if version == INFO_V2 {
-            // SAFETY: by its version, the structure has this number: of how many parts the firmware
-            // is told.
+            // SAFETY: this version of the structure has this field, the number of firmware entries.
             unsafe { (&raw mut (*info).firmwareInfo.numValidEntries).write(0) };
         }
         Ok(())

@@ -1,5 +1,3 @@
-//! The PCI Express link.
-
 use std::{ffi::c_uint, thread, time::Duration};
 
 use gpumon_probe::vendor::sim::Counters;
@@ -11,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 use super::exports;
 use crate::code::Code;
 
-/// The driver looks at the link for this long, and the caller waits.
+/// The time for which the driver observes the link while the caller waits.
 const WINDOW: Duration = Duration::from_millis(20);
 
 exports! {

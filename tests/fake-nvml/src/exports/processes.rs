@@ -1,4 +1,4 @@
-//! Who holds a GPU, and how much each of them uses it.
+//! The processes on a GPU and their utilization.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -21,13 +21,13 @@ use crate::{
     out::put_list,
 };
 
-/// `NVML_VALUE_NOT_AVAILABLE` as memory.
+/// The value `NVML_VALUE_NOT_AVAILABLE` for memory.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
-/// The GPU and compute instance of a process outside of MIG.
+/// The GPU and compute instance ID of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// Lists processes as the driver does: in the order of their start, and processes from before the
-/// start in the order of the scenario.
+/// Returns processes in the driver's order: by start time, and in the scenario's order if they
+/// started before the driver.
 fn in_order(
     state: &GpuState,
     wanted: fn(&ProcessState) -> bool,
@@ -41,7 +41,7 @@ fn in_order(
     listed.into_iter()
 }
 
-/// Exports functions that list processes as drivers before 450 did: without their instances.
+/// Exports functions with process lists in the format of drivers before 450, without instances.
 macro_rules! short_lists {
     ($(fn $name:ident = $wanted:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -57,8 +57,8 @@ macro_rules! short_lists {
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
                 let running = in_order(&gpu.state(), wanted).map(info).collect();
-                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or
-                // has room for so many.
+                // SAFETY: by NVML's contract, `count` may be read and written, and `infos` is null
+                // or has room for `*count` items.
                 unsafe { put_list(infos, count, running) }
             })
         }
@@ -71,7 +71,7 @@ short_lists! {
     fn nvmlDeviceGetMPSComputeRunningProcesses = |process| process.mps;
 }
 
-/// Exports functions that list processes of one kind.
+/// Exports functions with lists of processes of one kind.
 macro_rules! lists {
     ($(fn $name:ident($type:ident) = $wanted:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -84,11 +84,11 @@ macro_rules! lists {
                     computeInstanceId: process.mig.map_or(NO_INSTANCE, |instance| instance.compute_instance),
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
-                // A MIG device lists those in it, a GPU all.
+                // The list of a MIG device has only its own processes, that of a GPU all.
                 let inside = |process: &&ProcessState| gpu.instance.is_none() || process.mig == gpu.instance;
                 let running = in_order(&gpu.state(), wanted).filter(inside).map(info).collect();
-                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or
-                // has room for so many.
+                // SAFETY: by NVML's contract, `count` may be read and written, and `infos` is null
+                // or has room for `*count` items.
                 unsafe { put_list(infos, count, running) }
             })
         }
@@ -104,7 +104,8 @@ lists! {
     fn nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlProcessInfo_t) = |process| process.mps;
 }
 
-/// The clients of the Multi-Process Service are in the driver's list of compute processes, too.
+/// Returns whether the driver lists a process as a compute process, which includes clients of the
+/// Multi-Process Service.
 fn computes(process: &ProcessState) -> bool {
     process.kind != ProcessKind::Graphics
 }
@@ -113,8 +114,8 @@ fn draws(process: &ProcessState) -> bool {
     process.kind != ProcessKind::Compute
 }
 
-/// One sample per process that was busy in the newest sampling period, unless the caller has seen
-/// that one.
+/// Writes one sample for each process that was busy in the latest sampling period, unless the
+/// caller has already received it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     handle: nvmlDevice_t,
@@ -132,8 +133,8 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
             encUtil: process.encoder_percent,
             decUtil: process.decoder_percent,
         };
-        // SAFETY: NVML's contract: `count` may be read and written, and `samples` is null or has
-        // room for so many.
+        // SAFETY: by NVML's contract, `count` may be read and written, and `samples` is null or has
+        // room for `*count` items.
         unsafe { put_list(samples, count, busy.into_iter().map(sample).collect()) }
     })
 }
@@ -152,12 +153,13 @@ exports! {
             ofaUtil: 0,
         };
         let infos = busy.into_iter().map(sample).collect();
-        // SAFETY: NVML's contract: the list is null or has room for as many as the structure says.
+        // SAFETY: by NVML's contract, the list is null or has room for `processSamplesCount` items.
         unsafe { put_list(own.procUtilArray, &raw mut own.processSamplesCount, infos) }
     }
 }
 
-/// Who was busy in the newest sampling period, and when that was, unless the caller has seen it.
+/// Returns the latest sampling period's end and its busy processes, unless the caller has already
+/// received them.
 fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<ProcessState>), Code> {
     refuse_divided(gpu)?;
     let sampled_ms = gpu.elapsed_ms / PERIOD_MS * PERIOD_MS;

@@ -1,4 +1,4 @@
-//! Pages of bad memory that were retired, with their times.
+//! Retired pages of bad memory, with their times.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -20,14 +20,14 @@ unsafe extern "C" fn nvmlDeviceGetRetiredPages_v2(
         let pairs = answer.map_err(|own| Code(own.0))?;
         let pairs = pairs.numbers().as_chunks().0.iter();
         let retired: Vec<_> = pairs.map(|[_, page]| *page as c_ulonglong).collect();
-        // All at the start of the timeline.
+        // All pages were retired at the start of the timeline.
         let at_s = gpu.machine().timeline.unix_ms(0.0) / 1000;
         let (known, when) = (retired.len(), vec![at_s; retired.len()]);
-        // SAFETY: NVML's contract: `count` may be read and written, and `pages` is null or has room
-        // for so many.
+        // SAFETY: by NVML's contract, `count` may be read and written, and `pages` is null or has
+        // room for `*count` items.
         unsafe { put_list(pages, count, retired) }?;
         let mut room = known as c_uint;
-        // SAFETY: NVML's contract: `stamps` has as much room as `pages`, which was enough.
+        // SAFETY: by NVML's contract, `stamps` has as much room as `pages`, which was enough.
         unsafe { put_list(stamps, &raw mut room, when) }
     })
 }

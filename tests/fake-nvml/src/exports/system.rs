@@ -1,4 +1,4 @@
-//! Start, end, versions.
+//! Initialization, shutdown and versions.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -24,7 +24,7 @@ extern "C" fn nvmlShutdown() -> nvmlReturn_t {
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
-    // It always has an answer, so that only its time and its count are the scenario's business.
+    // The call cannot fail, so it is only delayed and counted.
     before_init("nvmlErrorString", |_| Ok(()));
     words(result).as_ptr()
 }
@@ -33,7 +33,7 @@ exports! {
     fn nvmlSystemGetCudaDriverVersion(system |_|) -> c_int { Ok(CUDA) }
 }
 
-/// The first word of a process's command line.
+/// Returns the first word of a process's command line.
 pub(crate) fn real_name(pid: c_uint) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let name = line.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The exports that follow from the tables of queries. Each has the name and the parameters of its
-//! row, and returns the answer to the row's query.
+//! The exports that are generated from the tables of queries. Each has the name and the parameters
+//! of its row, and answers the row's query.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
@@ -13,7 +13,7 @@ use crate::{
     out,
 };
 
-/// Makes the exports of each row.
+/// Generates the exports of all rows.
 macro_rules! exports_of_queries {
     ($(
         $(#[$doc:meta])*
@@ -33,7 +33,8 @@ macro_rules! exports_of_query {
     };
 }
 
-/// Exports a function of a shape. The first ones are handwritten, because they do more than answer.
+/// Exports a function by its signature. The first ones are implemented by hand, because they do
+/// more.
 macro_rules! export {
     (nvmlDeviceGetGpuFabricInfoV $($rest:tt)*) => {};
     (nvmlDeviceGetNvLinkInfo $($rest:tt)*) => {};
@@ -99,13 +100,13 @@ macro_rules! values {
     ) => {
         function! {
             $symbol $about [$($handle)?] [$($one)*] [$($a: *mut $of),+] $query
-            // SAFETY: NVML's contract: each pointer is null or points at a value, with its version
-            // filled in if it has one.
+            // SAFETY: by NVML's contract, each pointer is null or points to a value, with its
+            // version filled in if it has one.
             { $(unsafe { check_version($a) }?;)+ }
             |answered| {
                 let count = [$(stringify!($a)),+].len();
                 for (place, value) in [$($a),+].into_iter().enumerate() {
-                    // SAFETY: as above.
+                    // SAFETY: by NVML's contract, each pointer is null or points to a value.
                     unsafe { answered.put(value, place, count) }?;
                 }
                 Ok(())
@@ -118,7 +119,7 @@ macro_rules! text {
     ($symbol:ident $about:ident [$($handle:ident)?] [$($one:ident)?] $query:tt) => {
         function! {
             $symbol $about [$($handle)?] [$($one)?] [text: *mut c_char, length: c_uint] $query
-            // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+            // SAFETY: by NVML's contract, the pointer is null or has room for `length` bytes.
             |answered| { unsafe { out::put_text(text, length, answered.text()?) } }
         }
     };
@@ -128,14 +129,14 @@ macro_rules! list {
     ($symbol:ident [$($one:ident)?] $of:ty, $query:tt) => {
         function! {
             $symbol part [handle] [$($one)?] [count: *mut c_uint, list: *mut $of] $query
-            // SAFETY: NVML's contract: `count` may be read and written, and `list` is null or has
-            // room for so many.
+            // SAFETY: by NVML's contract, `count` may be read and written, and `list` is null or
+            // has room for `*count` items.
             |answered| { unsafe { out::put_list(list, count, answered.list::<$of>()?) } }
         }
     };
 }
 
-/// Exports a function: its handle, the numbers of its query, and where the answer goes.
+/// Exports a function with its handle, the numbers of its query, and its outputs.
 macro_rules! function {
     (
         $symbol:ident $about:ident [$($handle:ident)?] [$($number:ident)*]
@@ -167,7 +168,7 @@ macro_rules! answer {
     };
 }
 
-/// The query of a row, from the numbers of a call. Others than the query has are 0.
+/// Builds the query of a row from the numbers of a call. Missing numbers are 0.
 macro_rules! query {
     (part $numbers:ident ($query:ident $arguments:tt)) => {
         query!(Query $query $numbers $arguments)
@@ -197,10 +198,10 @@ fn require_zeros<Q>(query: Q, others: &[c_uint]) -> Result<Q, ProbeCode> {
     }
 }
 
-/// Fails if a structure has another version than its type.
+/// Returns an error if a structure has another version than its type.
 ///
 /// # Safety
-/// The pointer is null or points at a value, with its version filled in if it has one.
+/// The pointer is null or points to a value, with its version filled in if it has one.
 unsafe fn check_version<T: Filled>(value: *mut T) -> Result<(), Code> {
     let Some(version) = T::VERSION else {
         return Ok(());
@@ -208,7 +209,7 @@ unsafe fn check_version<T: Filled>(value: *mut T) -> Result<(), Code> {
     if value.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: by this function's own condition the value begins with its version.
+    // SAFETY: by this function's contract, the value begins with its version.
     if unsafe { value.cast::<c_uint>().read() } == super::version_of::<T>(version) {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! Where two GPUs meet, and what they can do with each other.
+//! The common ancestor of two GPUs, and their peer-to-peer capabilities.
 
 use std::ffi::c_uint;
 
@@ -39,7 +39,7 @@ fn number(path: PciPath) -> nvmlGpuTopologyLevel_t {
     }
 }
 
-/// Those that are no farther away than this.
+/// Writes the GPUs that are not farther away than this level.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
     from: nvmlDevice_t,
@@ -51,8 +51,8 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
         let Machine { world, found, .. } = gpu.machine();
         let others = found.iter().copied().filter(|other| *other != gpu.index);
         let near = others.filter(|other| number(world.path(gpu.index, *other)) <= level);
-        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has
-        // room for so many.
+        // SAFETY: by NVML's contract, `count` may be read and written, and `devices` is null or has
+        // room for `*count` items.
         unsafe {
             put_set_of(
                 devices,
@@ -64,8 +64,7 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
 }
 
 exports! {
-    /// GPUs with links do everything through them, and nothing through PCIe; without any they do
-    /// nothing.
+    /// GPUs with links use them for all peer access. GPUs without links have no peer access.
     fn nvmlDeviceGetP2PStatus(
         device |gpu|, two: nvmlDevice_t, capability: nvmlGpuP2PCapsIndex_t
     ) -> nvmlGpuP2PStatus_t {

@@ -1,4 +1,4 @@
-//! Every query is answered by the call that it names, through `dlopen`.
+//! Each query is answered by the call in its table, through `dlopen`.
 
 #![allow(
     clippy::unnecessary_wraps,
@@ -15,7 +15,7 @@ use gpumon_probe::{
     vendor::{Roots, nvml::NvmlBackend},
 };
 
-/// A board as in the machine that was measured, a board for players, a divided one, and an old one.
+/// The measured board, a consumer board, a board with MIG devices, and an old board.
 const MACHINE: &str = r#"
 start_ms = 1_763_630_000_000
 [[gpu]]
@@ -64,8 +64,8 @@ const DIVIDED: Subject = Subject::gpu(2);
 const PART: Subject = Subject::mig(2, 0);
 const PASCAL: Subject = Subject::gpu(3);
 
-/// The first GPU stands below a port of the fourth generation, and the system knows nothing of the
-/// others.
+/// Opens the library. The first GPU is below a PCIe port of the fourth generation, and the system
+/// has no information about the others.
 fn open(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
     let (port, known) = (
@@ -97,7 +97,7 @@ fn none() -> Answer {
     Err(Code::NOT_SUPPORTED)
 }
 
-/// Queries with their answers; every kind of query must be among them.
+/// Queries with their answers. The list must contain every kind of query.
 macro_rules! every {
     ($kind:ident: $($name:ident $(($($argument:literal),+))? => $answer:expr;)*) => {{
         // A query that is not in the table does not compile.
@@ -115,7 +115,7 @@ macro_rules! every {
     }};
 }
 
-/// What the first GPU says.
+/// The answers of the first GPU.
 fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
     every! { Q:
         Name => t("NVIDIA H200");
@@ -283,7 +283,8 @@ fn every_query_about_a_gpu_is_answered() {
         |library| {
             let answers = open(library);
             let answer = |query| match answers.about(H200, query) {
-                // It grows until a busy machine has come here; at 300 W a minute is so many mJ.
+                // The energy increases while the test runs, so it is rounded down to the energy of
+                // a minute at 300 W, in mJ.
                 Ok(Value::Numbers(energy)) if query == Q::TotalEnergyConsumption => {
                     n(&[energy[0] - energy[0] % (60 * 300_000)])
                 }
@@ -295,8 +296,8 @@ fn every_query_about_a_gpu_is_answered() {
                 .filter(|(_, expected, answer)| answer != expected)
                 .collect();
             assert!(wrong.is_empty(), "{wrong:#?}");
-            // What moves: the last of the driver's samples is as old as its grid, and there is the
-            // time of each.
+            // The time stamp of the last sample depends on the current time, and there are several
+            // samples.
             let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0, 0)) else {
                 panic!("no samples of power")
             };

@@ -1,5 +1,5 @@
-//! How queries are asked: no GPU in another's way, nothing twice that never changes, one thread at
-//! a time in GPM.
+//! The order of calls: GPUs do not block each other, constant values are queried once, and only one
+//! thread at a time uses GPM.
 
 #![allow(
     clippy::unnecessary_wraps,
@@ -16,7 +16,7 @@ use gpumon_probe::{
     vendor::{SourceError, nvml::NvmlBackend},
 };
 
-/// A GPU, one for players, and a divided one.
+/// A GPU, a consumer GPU, and a GPU with MIG devices.
 const THREE: &str = r#"
     [[gpu]]
     index = 0
@@ -112,7 +112,7 @@ fn no_gpu_waits_until_another_is_open() {
             let answers = open(library);
             thread::scope(|scope| {
                 let slow = scope.spawn(|| answers.about(Subject::gpu(0), Q::Name));
-                // Until it is in the driver.
+                // The first query has entered the driver by then.
                 thread::sleep(Duration::from_millis(300));
                 assert_eq!(answers.about(Subject::gpu(1), Q::Name), t("NVIDIA H200"));
                 assert!(!slow.is_finished(), "the first GPU is not open yet");
@@ -134,12 +134,12 @@ fn what_never_changes_is_asked_once() {
                 for query in [Q::Name, Q::MaxClock(0), Q::RemappedRows, Q::PowerUsage] {
                     assert!(answers.about(H200, query).is_ok(), "{query:?}");
                 }
-                // What there is not is asked for once as well.
+                // An unsupported value is also queried only once.
                 assert_eq!(answers.about(GEFORCE, Q::Serial), Err(Code::NOT_SUPPORTED));
                 assert_eq!(answers.about(PART, Q::Name), t("NVIDIA H200 MIG 3g.71gb"));
                 answers.forget();
             }
-            // Counts are written once a second, by a call.
+            // The counts are written once a second, during a call.
             thread::sleep(Duration::from_millis(1100));
             assert!(answers.system(S::DriverVersion).is_ok());
             let text = fs::read_to_string(library.with_file_name("counts.json")).unwrap();

@@ -1,4 +1,4 @@
-//! The driver's own buffers can be drained piece by piece.
+//! The driver's buffers can be read in several parts.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
@@ -12,7 +12,7 @@ const NOT_FOUND: u32 = 6;
 const POWER: u32 = 0;
 const GPU_UTILIZATION: u32 = 1;
 
-/// Time stamps and values after a time stamp, or the return code.
+/// Returns time stamps and values after a time stamp, or the return code.
 fn drain(
     lib: &NvmlLib,
     device: nvmlDevice_t,
@@ -71,7 +71,8 @@ fn pieces_join_without_gap_or_duplicate() {
             assert_eq!(first.len(), 119);
             let seen = first[118].0;
             thread::sleep(Duration::from_millis(300));
-            // A list that is too short gets the oldest, so that the rest can follow.
+            // If the list is too short, it receives the oldest samples, so that the next call can
+            // continue.
             let second = drain(&lib, device, POWER, seen, 4).unwrap();
             let third = drain(&lib, device, POWER, second[3].0, 200).unwrap();
             assert_eq!((second.len(), second[0].0), (4, seen + 20_000));

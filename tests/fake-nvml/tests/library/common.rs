@@ -1,5 +1,5 @@
-//! Tests that need the library over a scenario, each in a process of its own: the library reads its
-//! environment once.
+//! Test functions that run in their own process with a scenario, because the library reads its
+//! environment only once.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -45,7 +45,7 @@ pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn
     );
 }
 
-/// Initializes NVML as gpumon does.
+/// Initializes NVML in the same way as gpumon.
 pub(crate) fn init(library: &Path) -> Nvml {
     Nvml::builder()
         .lib_path(library.as_os_str())
@@ -53,14 +53,14 @@ pub(crate) fn init(library: &Path) -> Nvml {
         .unwrap()
 }
 
-/// Opens the library without the wrapper, as a program in C would.
+/// Opens the library without the wrapper, as a C program would.
 #[allow(unsafe_code)]
 pub(crate) fn open(library: &Path) -> NvmlLib {
-    // SAFETY: the library's initializers do nothing but what Rust's standard library needs.
+    // SAFETY: the library's initializers only run code of Rust's standard library.
     unsafe { NvmlLib::new(library) }.unwrap()
 }
 
-/// Initializes an opened library and gives the handle of a GPU.
+/// Initializes an opened library and returns the handle of a GPU.
 #[allow(unsafe_code)]
 pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
     let mut device = ptr::null_mut();
@@ -93,7 +93,7 @@ pub(crate) fn world(scenario: &str) -> World {
     World::new(Scenario::from_toml(scenario, "scenario.toml").unwrap())
 }
 
-/// Asserts that a call fails with this error; `NvmlError` cannot be compared.
+/// Asserts that a call fails with this error. `NvmlError` cannot be compared with `assert_eq!`.
 macro_rules! fails_with {
     ($result:expr, $error:pat) => {
         match $result {

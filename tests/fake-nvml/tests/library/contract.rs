@@ -1,4 +1,4 @@
-//! Callers that break NVML's rules get an error, as NVML documents it.
+//! Calls that violate NVML's contract return the documented errors.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
@@ -68,7 +68,8 @@ fn functions_of_queries() -> BTreeSet<&'static str> {
     of_gpus.into_iter().chain(of_system).collect()
 }
 
-/// The functions of the tables and of `exports!` look for answers, and others may do so.
+/// The functions of the tables and of `exports!` look up the scenario's answers. Other functions
+/// may do so, too.
 #[test]
 fn a_scenario_gives_answers_of_those_functions_that_look_for_them_and_of_no_other() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
@@ -97,7 +98,7 @@ fn a_scenario_gives_answers_of_those_functions_that_look_for_them_and_of_no_othe
 #[test]
 fn every_function_can_be_missing() {
     let directory = tempfile::tempdir().unwrap();
-    // The bindings do not open a library that cannot be initialized.
+    // The bindings require the initialization functions.
     let (needed, hidden): (Vec<&str>, Vec<&str>) = FUNCTIONS
         .iter()
         .partition(|name| name.starts_with("nvmlInit"));

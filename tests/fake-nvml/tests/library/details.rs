@@ -14,27 +14,27 @@ const VERSION_MISMATCH: u32 = 25;
 
 type List = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v2_t) -> u32;
 
-/// Asks for one value.
+/// Queries one value. Returns the code and the value.
 macro_rules! get {
     ($lib:expr, $function:ident($($argument:expr),*)) => {{
-        // SAFETY: every value that NVML writes may be all zeros.
+        // SAFETY: all zeros are valid for every value that NVML writes.
         let mut value = unsafe { zeroed() };
-        // SAFETY: the handle is the library's, and the value outlives the call.
+        // SAFETY: the handle comes from the library, and the value outlives the call.
         let code = unsafe { $lib.$function($($argument,)* &raw mut value) };
         (code, value)
     }};
 }
 
 fn field(lib: &NvmlLib, device: nvmlDevice_t, id: u32, scope: c_uint) -> (u32, u64) {
-    // SAFETY: a field value may be all zeros.
+    // SAFETY: all zeros are a valid field value.
     let mut value: nvmlFieldValue_t = unsafe { zeroed() };
     (value.fieldId, value.scopeId) = (id, scope);
-    // SAFETY: the handle is the library's, and there is one value.
+    // SAFETY: the handle comes from the library, and there is one value.
     assert_eq!(
         unsafe { lib.nvmlDeviceGetFieldValues(device, 1, &raw mut value) },
         0
     );
-    // SAFETY: these fields are unsigned, and the upper half of a narrow one is still zero.
+    // SAFETY: these fields are unsigned, and the upper half of a 32-bit value is still zero.
     (value.nvmlReturn, unsafe {
         if value.valueType == 1 {
             value.value.uiVal.into()
@@ -74,7 +74,7 @@ fn errors_and_repairs_are_told() {
             let mut rows = [9; 4];
             let [correctable, uncorrectable, pending, failed] =
                 rows.each_mut().map(|row| &raw mut *row);
-            // SAFETY: the handle is the library's, and the values outlive the call.
+            // SAFETY: the handle comes from the library, and the values outlive the call.
             let code = unsafe {
                 lib.nvmlDeviceGetRemappedRows(device, correctable, uncorrectable, pending, failed)
             };
@@ -128,7 +128,7 @@ fn engines_margins_and_fans_are_told() {
             let (mut percents, mut period) = ([0; 4], 0);
             let [jpeg, ofa, encoder, decoder] =
                 percents.each_mut().map(|percent| &raw mut *percent);
-            // SAFETY: the handle is the library's, and the values outlive the calls.
+            // SAFETY: the handle comes from the library, and the values outlive the calls.
             unsafe {
                 assert_eq!(
                     lib.nvmlDeviceGetJpgUtilization(device, jpeg, &raw mut period),
@@ -291,7 +291,7 @@ fn what_a_board_is_is_told() {
             let (old, new) = (opened(&lib, 0), opened(&lib, 1));
             assert_eq!(get!(lib, nvmlDeviceGetArchitecture(old)), (0, 6));
             let (mut major, mut minor) = (0, 0);
-            // SAFETY: the handle is the library's, and the values outlive the call.
+            // SAFETY: the handle comes from the library, and the values outlive the call.
             unsafe { lib.nvmlDeviceGetCudaComputeCapability(old, &raw mut major, &raw mut minor) };
             assert_eq!((major, minor), (7, 5));
             for device in [old, new] {
@@ -300,7 +300,7 @@ fn what_a_board_is_is_told() {
             }
             let mut row = 0;
             let row = &raw mut row;
-            // SAFETY: the handles are the library's, and the value outlives the calls.
+            // SAFETY: the handles come from the library, and the value outlives the calls.
             unsafe {
                 assert_eq!(
                     lib.nvmlDeviceGetRemappedRows(old, row, row, row, row),
@@ -360,7 +360,7 @@ fn throttled_times_and_pcie_bytes_rise() {
                 field(&lib, device, 269, 0).1 >= 300_000_000
                     && field(&lib, device, 270, 0) == (0, 0)
             );
-            // 2.4 GB/s wrap after 1.8 s.
+            // At 2.4 GB/s, the counter wraps around after 1.8 s.
             let bytes = || field(&lib, device, 198, 0).1;
             let last = std::cell::Cell::new(bytes());
             until("the wrap", || bytes() < last.replace(bytes()));
@@ -465,7 +465,7 @@ fn processes_are_accounted_for() {
             );
 
             let mut room = 0;
-            // SAFETY: a list without room is not written to; only the count is.
+            // SAFETY: without room, only the count is written, not the list.
             unsafe {
                 assert_eq!(
                     lib.nvmlDeviceGetMPSComputeRunningProcesses_v3(
@@ -476,7 +476,7 @@ fn processes_are_accounted_for() {
                     7
                 );
                 assert_eq!(room, 3);
-                // The bindings have these two under a feature of their own.
+                // In the bindings, these two functions need a separate feature.
                 let second = |name: &str| lib.__library.get::<List>(name.as_bytes()).unwrap();
                 let compute = second("nvmlDeviceGetComputeRunningProcesses_v2");
                 let graphics = second("nvmlDeviceGetGraphicsRunningProcesses_v2");

@@ -24,7 +24,7 @@ fn set(lib: &NvmlLib) -> nvmlEventSet_t {
     set
 }
 
-/// Type and data of the next event and the handle of its GPU, or the return code.
+/// Returns type and data of the next event and the handle of its GPU, or the return code.
 fn wait(
     lib: &NvmlLib,
     set: nvmlEventSet_t,
@@ -66,7 +66,7 @@ fn events_come_once_to_each_set_that_asked_for_them() {
             let (zero, one) = (opened(&lib, 0), opened(&lib, 1));
             let (both, only_ecc) = (set(&lib), set(&lib));
             let mut supported = 0;
-            // SAFETY: handles and sets are the library's, and the value outlives the call.
+            // SAFETY: handles and sets come from the library, and the value outlives the call.
             unsafe {
                 assert_eq!(
                     lib.nvmlDeviceGetSupportedEventTypes(zero, &raw mut supported),
@@ -94,12 +94,12 @@ fn events_come_once_to_each_set_that_asked_for_them() {
                 wait(&lib, only_ecc, 0),
                 Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX))
             );
-            // SAFETY: the set is the library's and not used again.
+            // SAFETY: the set comes from the library and is not used again.
             assert_eq!(unsafe { lib.nvmlEventSetFree(only_ecc) }, 0);
 
-            // What was before is not told to who comes late.
+            // A set does not receive events from before its registration.
             let late = set(&lib);
-            // SAFETY: handle and set are the library's.
+            // SAFETY: handle and set come from the library.
             assert_eq!(unsafe { lib.nvmlDeviceRegisterEvents(zero, XID, late) }, 0);
             assert_eq!(wait(&lib, late, 20), Err(TIMEOUT));
         },
@@ -117,7 +117,7 @@ fn a_wait_ends_with_its_gpu_and_holds_up_the_other_functions() {
             let lib = open(library);
             let device = opened(&lib, 0);
             let waited_on = set(&lib);
-            // SAFETY: handle and set are the library's.
+            // SAFETY: handle and set come from the library.
             assert_eq!(
                 unsafe { lib.nvmlDeviceRegisterEvents(device, XID, waited_on) },
                 0

@@ -1,4 +1,4 @@
-//! Each fault of a scenario has its effect, and no other.
+//! Each fault of a scenario only has its intended effect.
 
 use std::{
     env, fs,
@@ -118,7 +118,7 @@ fn initialization_fails_until_it_recovers() {
         scenario,
         &[],
         |library| {
-            // One library stays open, so that the timeline goes on.
+            // The library stays open, so that the timeline continues.
             let held = open(library);
             let init = || Nvml::builder().lib_path(library.as_os_str()).init();
             fails_with!(init(), NvmlError::LibRmVersionMismatch);
@@ -247,7 +247,7 @@ fn failing_gpu_returns_its_code_from_every_call() {
     );
 }
 
-/// The driver counts GPUs when it is initialized.
+/// An added GPU has an index only in processes that initialize the driver later.
 #[test]
 fn added_gpu_is_found_by_the_next_process() {
     const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = 1_000_000_000\n\

@@ -1,4 +1,4 @@
-//! The library as a program that loads it sees it.
+//! Tests of the library from the point of view of a program that loads it.
 
 mod answers;
 mod asking;

@@ -1,4 +1,4 @@
-//! A divided GPU has devices with handles of their own, as long as it is divided.
+//! A GPU in MIG mode has devices with their own handles.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
@@ -25,7 +25,7 @@ const DIVIDED: &str = "gpus = 2\n[[gpu]]\nindex = 0\nmig = [[0, [{ profile = \"2
 
 fn part(lib: &NvmlLib, device: nvmlDevice_t, index: u32) -> Result<nvmlDevice_t, u32> {
     let mut handle = ptr::null_mut();
-    // SAFETY: the handle is the library's, and the pointer outlives the call.
+    // SAFETY: the handle comes from the library, and the pointer outlives the call.
     let code = unsafe { lib.nvmlDeviceGetMigDeviceHandleByIndex(device, index, &raw mut handle) };
     if code == 0 { Ok(handle) } else { Err(code) }
 }
@@ -33,7 +33,7 @@ fn part(lib: &NvmlLib, device: nvmlDevice_t, index: u32) -> Result<nvmlDevice_t,
 fn text(get: impl FnOnce(*mut c_char, u32) -> u32) -> String {
     let mut text = [0; 96];
     assert_eq!(get(text.as_mut_ptr(), 96), 0);
-    // SAFETY: the library ended the text with a NUL.
+    // SAFETY: the library has written a NUL at the end of the text.
     unsafe { CStr::from_ptr(text.as_ptr()) }
         .to_str()
         .unwrap()
@@ -82,7 +82,7 @@ fn the_devices_of_a_divided_gpu_are_told() {
             assert_eq!(part(&lib, whole, 0), Err(NOT_FOUND));
 
             let expected = world(DIVIDED).state(0, 0).mig;
-            // SAFETY: handles are the library's, and every pointer outlives its call.
+            // SAFETY: the handles come from the library, and every pointer outlives its call.
             unsafe {
                 for (handle, own) in [(two, &expected[0]), (one, &expected[1])] {
                     assert_eq!(
@@ -193,7 +193,7 @@ fn compute_instances_share_gpu_instance_memory() {
             let lib = open(library);
             let device = opened(&lib, 0);
             let parts = [0, 1, 2].map(|index| part(&lib, device, index).unwrap());
-            // SAFETY: handles are the library's, and every pointer outlives its call.
+            // SAFETY: the handles come from the library, and every pointer outlives its call.
             unsafe {
                 let names =
                     parts.map(|handle| text(|to, room| lib.nvmlDeviceGetName(handle, to, room)));

@@ -11,7 +11,8 @@ use nvml_wrapper::{
     structs::device::FieldId,
 };
 
-/// Eight GPUs with different, constant values: the time of a reading does not matter.
+/// Returns a scenario with eight GPUs whose values are different and constant, so the time of a
+/// reading does not matter.
 fn eight() -> String {
     let mut scenario = String::from("seed = 5\n");
     for index in 0..8 {
@@ -285,7 +286,7 @@ fn field_values_have_an_outcome_each_and_energy_adds_up() {
 
             std::thread::sleep(std::time::Duration::from_millis(600));
             let joules = (device.total_energy_consumption().unwrap() - before) as f64 / 1000.0;
-            // The counter moves in steps of 100 ms, each worth 50 J.
+            // The counter changes every 100 ms, by 50 J.
             let most = 500.0 * begun.elapsed().as_secs_f64() + 50.5;
             assert!(
                 (250.0 - 0.5..=most).contains(&joules),
